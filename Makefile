@@ -12,7 +12,7 @@ COUNT ?= 200
 # Tests wait as much as they compute.
 WORKERS ?= 4
 
-.PHONY: help venv dev up down test test-fast test-alone test-applications kubernetes test-real test-skew wake-mutants faults kills fuzz world world-mutants lint format bench lock clean
+.PHONY: help venv dev up down test test-fast test-alone test-applications kubernetes test-real test-skew wake-mutants faults kills fuzz world world-mistakes world-mutants lint format bench lock clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -86,6 +86,9 @@ fuzz: dev ## odd requests to a control plane and odd answers of a member: make f
 
 world: dev ## whole federations on virtual time, by seed: make world SEEDS=100 [FIRST=1], SEED=7 or MINUTES=2
 	@$(BIN)/python -m tests.world $(if $(SEED),--seed $(SEED),$(if $(SEEDS),--seeds $(SEEDS),--minutes $(MINUTES)) $(if $(FIRST),--first $(FIRST)))
+
+world-mistakes: dev ## mass mistakes under faults, undone: make world-mistakes SEEDS=100 [FIRST=1], SEED=7 or MINUTES=2
+	@$(BIN)/python -m tests.world --mistakes $(if $(SEED),--seed $(SEED),$(if $(SEEDS),--seeds $(SEEDS),--minutes $(MINUTES)) $(if $(FIRST),--first $(FIRST)))
 
 world-mutants: dev ## plant mistakes in the product, and see that the world finds each
 	@$(BIN)/python -m tests.world.mutants $(NAMES)

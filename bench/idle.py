@@ -33,24 +33,26 @@ _PATIENCE = 180.0
 
 
 @contextlib.asynccontextmanager
-async def bare(members: int) -> AsyncIterator[Ground]:
+async def bare(members: int, *, embedded: bool = False) -> AsyncIterator[Ground]:
+    """API servers alone. With `embedded` the control plane's is in one process with the controllers: `argosy up`."""
     async with contextlib.AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="argosy-bench-")))
 
-        async def server(name: str) -> tuple[Component, config.Connection]:
-            component = argosy(name, folder / name, "server", "--data", str(folder / name / "data"), "--port", "0")
+        async def server(name: str, command: str = "server") -> tuple[Component, config.Connection]:
+            component = argosy(name, folder / name, command, "--data", str(folder / name / "data"), "--port", "0")
             stack.push_async_callback(component.stop)
             kubeconfig = folder / name / "data" / "kubeconfig"
             await until(component, kubeconfig.exists)
             return component, config.load(str(kubeconfig), "argosy")
 
-        _, plane = await server("plane")
+        controllers, plane = await server("plane", "up" if embedded else "server")
         connections = {f"member-{n}": (await server(f"member-{n}"))[1] for n in range(1, members + 1)}
-        controllers = argosy(
-            *("controllers", folder / "controllers", "controllers", "--install"),
-            *("--kubeconfig", str(folder / "plane" / "data" / "kubeconfig"), "--port", str(free_ports(1)[0])),
-        )
-        stack.push_async_callback(controllers.stop)
+        if not embedded:
+            controllers = argosy(
+                *("controllers", folder / "controllers", "controllers", "--install"),
+                *("--kubeconfig", str(folder / "plane" / "data" / "kubeconfig"), "--port", str(free_ports(1)[0])),
+            )
+            stack.push_async_callback(controllers.stop)
         ground = Ground(plane, connections, controllers)
         stack.push_async_callback(ground.close)
         await installed(ground)

@@ -10,12 +10,13 @@ import orjson
 import pytest
 
 from argosy.api import keys, resources
+from argosy.cli.output.report import gather, report
 from argosy.control.options import Options
 from argosy.kube import clock, timestamps
 from argosy.kube.client import Patch
-from argosy.plan.brake.orders import Off, Order, Orders
+from argosy.plan.brake.orders import Off, Order, Orders, plan_id
 from tests.harness.eventually import eventually, holds
-from tests.harness.federation import DEPLOYMENTS, NAMESPACES, Federation
+from tests.harness.federation import CONFIGMAPS, DEPLOYMENTS, NAMESPACES, Federation
 
 EVERYWHERE: dict[str, Any] = {"schedulingMode": "Duplicate"}
 MANY = 12
@@ -330,3 +331,49 @@ async def test_a_drained_cluster_is_an_order_and_a_second_one_is_another(fed):
 
     await eventually(only_there)
     assert not await held(fed)
+
+
+async def test_what_a_policy_removes_as_planned_is_not_held(fed):
+    removals = [("deployments.apps", f"default/web-{number}", name) for number in range(MANY) for name in ("m2", "m3")]
+    spec = {**EVERYWHERE, "placement": [{"cluster": "m1"}]}
+    body = {"metadata": {"annotations": {keys.PLAN: plan_id(removals)}}, "spec": spec}
+    await fed.client.patch(resources.PROPAGATION_POLICIES, "policy", body, "default", kind=Patch.MERGE)
+
+    async def only_there():
+        return {cluster for cluster, _ in await copies(fed)} == {"m1"}
+
+    await eventually(only_there)
+    assert not await held(fed)
+
+
+async def test_another_outcome_than_the_planned_one_is_held(fed):
+    planned = plan_id([("deployments.apps", "default/web-0", "m3")])
+    await order(fed, Orders(planned=(Order(planned, timestamps.now(), "ops"),)))
+    await narrowed(fed, "m1")
+
+    async def all_held():
+        return await held(fed) == ["PolicyChanged"] * MANY
+
+    await eventually(all_held)
+
+
+async def waiting(fed: Federation, name: str) -> list[str]:
+    """What `argosy status` says it waits for."""
+    return list(report(await gather(fed.client, CONFIGMAPS, name, "default")).waiting)
+
+
+async def test_status_does_not_call_it_well_while_a_removal_waits(fed):
+    maps = ("map-0", "map-1")
+    for name in maps:
+        await fed.configure(name, {"key": "value"})
+        await eventually(lambda name=name: _is(waiting(fed, name), []))
+    policy = {"apiVersion": keys.API_VERSION, "kind": "PropagationPolicy", "metadata": {"name": "other"}}
+    spec = {**EVERYWHERE, "placement": [{"cluster": "m1"}, {"cluster": "m2"}]}
+    await fed.client.create(resources.PROPAGATION_POLICIES, {**policy, "spec": spec}, "default")
+    for name, label in zip(maps, ("other", None), strict=True):
+        body = {"metadata": {"labels": {keys.PROPAGATION_POLICY_LABEL: label}}}
+        await fed.client.patch(CONFIGMAPS, name, body, "default", kind=Patch.MERGE)
+    later = "since it was placed: it is not scheduled anew yet"
+    await eventually(lambda: _is(waiting(fed, "map-0"), [f"its policy changed {later}"]), 3)
+    await eventually(lambda: _is(waiting(fed, "map-1"), [f"its policy was taken away {later}"]), 3)
+    await eventually(lambda: _is(waiting(fed, "map-0"), []))

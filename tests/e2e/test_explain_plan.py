@@ -1,7 +1,6 @@
 """`argosy explain` and `argosy plan` against a federation of three simulated members and the example application."""
 
 import json
-import re
 
 import pytest
 import yaml
@@ -65,9 +64,7 @@ class TestPlan:
         assert "deployment.apps/web in default\n  member-1: copy removed" in said.out
         header = next(line for line in said.out.splitlines() if line.startswith("CLUSTER"))
         assert header.split()[:3] == ["CLUSTER", "STARTED", "STOPPED"]
-        last, plan = said.out.splitlines()[-2:]
-        assert last == "Nothing was written."
-        assert re.fullmatch(r"Plan (\w+): `argosy apply --plan \1` needs no confirmation for what it removes.", plan)
+        assert said.out.rstrip().endswith("Nothing was written.")
 
     def test_nothing_changes_and_nothing_is_written(self, cli, tmp_path):
         before = written(cli)

@@ -167,6 +167,9 @@ class Ground(User):
             await self.eventually_gone(NAMESPACES, namespace)
         await self.client.delete(resources.FEDERATED_CLUSTERS, name)
         await self.eventually_gone(resources.FEDERATED_CLUSTERS, name)
+        await self.forget_secret(name)
+
+    async def forget_secret(self, name: str) -> None:
         await self.client.delete(SECRETS, name, keys.SYSTEM_NAMESPACE)
 
     async def conditions(self, name: str) -> dict[str, dict[str, Any]]:

@@ -8,9 +8,11 @@ What is here is what tests may rely on; that they look nowhere else is checked b
     collector          the copies in members, as they are known
     queue(name), idle()  the loops' queues, and whether nothing waits or is under way
     rank(key), swept(…)  in which order many objects are looked at
+    copies             how many the brake counts in each cluster
     tasks, client, prober, pause, operations, secrets, run(loop)  to stop, slow down or add parts: for tests of what happens then
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from argosy.control.caches.catalog import Catalog
@@ -56,6 +58,7 @@ class Inside:
         self.operations: Operations = context.operations
         self.reserved: ReservedFleet = context.reserved
         self.peers: PeerReservations | None = context.peers
+        self.copies: Mapping[str, int] = context.brake.copies
 
     @property
     def snapshot(self) -> Fleet:

@@ -23,7 +23,7 @@ __all__ = [
     "test_policy_labels_that_vanish_take_nothing_away",
 ]
 
-_MANY = 8
+MANY = 8
 _PRUNED = 40
 
 
@@ -77,9 +77,9 @@ async def eventually_held(world: World, cause: str, count: int) -> None:
 
 async def deployed(world: World) -> dict[tuple[str, str], tuple[str, int]]:
     await world.policy(schedulingMode="Duplicate")
-    for number in range(_MANY):
+    for number in range(MANY):
         await world.deploy(f"web-{number}", replicas=1)
-    return await everywhere(world, DEPLOYMENTS, _MANY)
+    return await everywhere(world, DEPLOYMENTS, MANY)
 
 
 async def everywhere(world: World, resource: Resource, count: int) -> dict[tuple[str, str], tuple[str, int]]:
@@ -91,7 +91,7 @@ async def everywhere(world: World, resource: Resource, count: int) -> dict[tuple
 
 
 async def relabel(world: World, value: str | None) -> None:
-    for number in range(_MANY):
+    for number in range(MANY):
         body: dict[str, Any] = {"metadata": {"labels": {keys.PROPAGATION_POLICY_LABEL: value}}}
         await world.client.patch(DEPLOYMENTS, f"web-{number}", body, world.namespace, kind=Patch.MERGE)
 
@@ -105,7 +105,7 @@ async def test_policy_labels_that_vanish_take_nothing_away(world: World) -> None
     before = await deployed(world)
     async with braked(world):
         await relabel(world, None)
-        await eventually_held(world, "PolicyNoLongerNamed", _MANY)
+        await eventually_held(world, "PolicyNoLongerNamed", MANY)
         await relabel(world, "policy")
         await eventually_held(world, "PolicyNoLongerNamed", 0)
         assert await present(world, DEPLOYMENTS) == before
@@ -115,7 +115,7 @@ async def test_a_narrowed_policy_takes_nothing_away_before_it_is_confirmed(world
     before = await deployed(world)
     async with braked(world):
         await narrow(world, "m1")
-        await eventually_held(world, "PolicyChanged", _MANY)
+        await eventually_held(world, "PolicyChanged", MANY)
         await world.ground.stop_controllers()
         await world.ground.start_controllers()
         await asyncio.sleep(2)

@@ -8,6 +8,7 @@ from tests.scenarios.drift import *  # noqa: F403
 from tests.scenarios.followers import *  # noqa: F403
 from tests.scenarios.membership import *  # noqa: F403
 from tests.scenarios.migration import *  # noqa: F403
+from tests.scenarios.mistakes import *  # noqa: F403
 from tests.scenarios.namespaces import *  # noqa: F403
 from tests.scenarios.outages import *  # noqa: F403
 from tests.scenarios.overrides import *  # noqa: F403

@@ -25,7 +25,7 @@ async def test_a_webhook_in_a_profile_chooses_the_clusters_and_its_changes_are_f
         server.behaviour["rejected"] = ["m2"]
         spec = {"payloadVersions": ["v1alpha1"], "urlPrefix": server.url, "filterPath": "/filter", "httpTimeout": "30s"}
         plugins = {"filter": {"enabled": [{"name": name, "type": "Webhook"}]}}
-        async with _there(world, WEBHOOKS, spec), _there(world, PROFILES, {"plugins": plugins}):
+        async with there(world, WEBHOOKS, spec), there(world, PROFILES, {"plugins": plugins}):
             await world.policy(schedulingMode="Duplicate", schedulingProfile=name)
             await world.deploy(replicas=1)
             await world.eventually_replicas({"m1": 1, "m3": 1})
@@ -46,7 +46,7 @@ async def test_a_webhook_in_a_profile_chooses_the_clusters_and_its_changes_are_f
 
 
 @asynccontextmanager
-async def _there(world: World, resource: Resource, spec: dict[str, Any]) -> AsyncIterator[None]:
+async def there(world: World, resource: Resource, spec: dict[str, Any]) -> AsyncIterator[None]:
     """An object without a namespace, named after the world's, as long as it is needed."""
     metadata = {"name": world.namespace}
     body = {"apiVersion": keys.API_VERSION, "kind": resource.kind, "metadata": metadata, "spec": spec}

@@ -1,4 +1,5 @@
-"""Play worlds, and shrink what fails: `python -m tests.world --seeds 100`, `--seed 7`, `--minutes 2`, `--script FILE --seed 7`.
+"""Play worlds, and shrink what fails: `python -m tests.world --seeds 100`, `--seed 7`, `--minutes 2`, `--script FILE --seed 7`;
+with `--mistakes`, worlds where somebody makes a mistake that would take most copies away.
 
 Fresh seeds follow from the time. When all were played, those that failed are shrunk to short scripts, which are printed with the
 command that plays them.
@@ -10,10 +11,11 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tests.world.isolated import isolated, together
+from tests.world.mistaken import mistaken
 from tests.world.run import Outcome
 from tests.world.script import written
 from tests.world.shrink import alike, shrunk
@@ -28,22 +30,23 @@ TOLD = 100
 def main() -> int:
     arguments = _arguments()
     logging.getLogger().addHandler(logging.NullHandler())
+    writes = mistaken if arguments.mistakes else written
     if arguments.seed is not None:
-        script = load(arguments.script.read_text()) if arguments.script else written(str(arguments.seed))
+        script = load(arguments.script.read_text()) if arguments.script else writes(str(arguments.seed))
         outcome = isolated(arguments.seed, script, arguments.trace)
         print(_told(arguments.seed, script, outcome))
         return 1 if outcome.failures else 0
-    return _many(_seeds(arguments), arguments.jobs)
+    return _many(_seeds(arguments), arguments.jobs, writes)
 
 
-def _many(seeds: Iterator[int], jobs: int) -> int:
+def _many(seeds: Iterator[int], jobs: int, writes: Callable[[str], Script]) -> int:
     began, played, virtual, real = time.monotonic(), 0, 0.0, 0.0
     failed: dict[int, Outcome] = {}
-    for seed, outcome in together(((seed, written(str(seed))) for seed in seeds), jobs):
+    for seed, outcome in together(((seed, writes(str(seed))) for seed in seeds), jobs):
         played, virtual, real = played + 1, virtual + outcome.virtual, real + outcome.real
         if outcome.failures:
             failed[seed] = outcome
-            print(_told(seed, written(str(seed)), outcome), flush=True)
+            print(_told(seed, writes(str(seed)), outcome), flush=True)
         if not played % TOLD:
             print(f"{played} worlds, {len(failed)} failed, the last with seed {seed}", file=sys.stderr, flush=True)
     seconds = time.monotonic() - began
@@ -51,12 +54,12 @@ def _many(seeds: Iterator[int], jobs: int) -> int:
     if failed:
         print(f"{len(failed)} failed: {', '.join(map(str, failed))}", flush=True)
     for seed, outcome in itertools.islice(failed.items(), MOST):
-        _shrink(seed, outcome)
+        _shrink(seed, writes(str(seed)), outcome)
     return 1 if failed else 0
 
 
-def _shrink(seed: int, outcome: Outcome) -> None:
-    script = shrunk(written(str(seed)), lambda script: alike(outcome.failures, isolated(seed, script).failures))
+def _shrink(seed: int, written: Script, outcome: Outcome) -> None:
+    script = shrunk(written, lambda script: alike(outcome.failures, isolated(seed, script).failures))
     path = Path(f"world-{seed}.jsonl")
     path.write_text(dump(script) + "\n")
     print(f"seed {seed} fails with {len(script)} steps:\n{dump(script)}")
@@ -86,6 +89,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, help="play this one alone")
     parser.add_argument("--script", type=Path, help="... with the steps of this file")
     parser.add_argument("--trace", type=Path, help="... and write down everything that is said")
+    parser.add_argument("--mistakes", action="store_true", help="of everybody's copies")
     parser.add_argument("--seeds", type=int, default=100, help="how many (default: %(default)s)")
     parser.add_argument("--first", type=int, help="the first of them (default: by the time)")
     parser.add_argument("--minutes", type=float, help="play for so long instead")

@@ -18,6 +18,8 @@ from argosy.api.federated import FederatedObject
 from argosy.api.shards import Shard
 from argosy.control import fence
 from argosy.control.aggregate import Aggregate
+from argosy.control.brake import deletions, removals
+from argosy.control.brake.removals import Answer, Judgement, Removals
 from argosy.control.collect import Collector
 from argosy.control.copies import item
 from argosy.control.copies.operations import Operations
@@ -33,6 +35,7 @@ from argosy.plan.pipeline import run as pipeline
 from argosy.server.storage.base import Encode, Record
 from argosy.server.watchcache.store import Store
 from tests.world.isolated import isolated, together
+from tests.world.mistaken import mistaken
 from tests.world.script import written
 from tests.world.shrink import alike, shrunk
 from tests.world.steps import Script, dump
@@ -77,7 +80,7 @@ def unconditional_delete() -> None:
 
 def no_note() -> None:
     """A cluster leaves the placements without the note of its removal."""
-    pipeline.with_removals_noted = lambda annotations, before, after: dict(annotations)  # type: ignore[assignment]
+    pipeline.with_removals_noted = lambda annotations, *arguments: dict(annotations)  # type: ignore[assignment]
 
 
 def forgets_own_writes() -> None:
@@ -165,6 +168,26 @@ def deaf() -> None:
     health.unheard = lambda contact, why="": contact  # type: ignore[assignment]
 
 
+def no_brake() -> None:
+    """Nothing is too much at once."""
+    removals.exceeded = lambda *arguments: False
+    deletions.is_mass_deletion = lambda *arguments: False
+
+
+def late_brake() -> None:
+    """What a pass takes away is judged after it was stored."""
+    ask = Removals.ask
+
+    def late(self: Removals, *arguments: Any, **options: Any) -> Answer:
+        ask(self, *arguments, **options)
+        return Answer(Judgement.GO)
+
+    Removals.ask = late  # type: ignore[method-assign]
+
+
+#: Found by worlds in which somebody makes a mistake that would take most copies away.
+MISTAKEN = frozenset({"no_brake", "late_brake"})
+
 MUTANTS: dict[str, Callable[[], None]] = {
     each.__name__: each
     for each in (
@@ -182,6 +205,8 @@ MUTANTS: dict[str, Callable[[], None]] = {
         ignores_held_copies,
         early_acknowledgement,
         deaf,
+        no_brake,
+        late_brake,
     )
 }
 
@@ -210,14 +235,15 @@ def _search(name: str, seeds: int) -> int:
     prepare()  # without the mistake
     MUTANTS[name]()
     told = (MUTANTS[name].__doc__ or name).rstrip(".")
-    scripts = ((seed, written(str(seed))) for seed in itertools.count(1))
+    writes = mistaken if name in MISTAKEN else written
+    scripts = ((seed, writes(str(seed))) for seed in itertools.count(1))
     for seed, outcome in together(itertools.islice(scripts, seeds), os.cpu_count() or 1):
         if outcome.failures and outcome.failures[0].startswith("Traceback"):
             # The judge did not find this: the mistake broke the world itself.
             print(f"| {told} | BROKE the world | | {outcome.failures[0]} |", flush=True)
             return 1
-        if outcome.failures and _passes_without(seed):
-            script = _shortened(seed, outcome.failures)
+        if outcome.failures and _passes_without(seed, mistakes=name in MISTAKEN):
+            script = _shortened(seed, writes(str(seed)), outcome.failures)
             failures = isolated(seed, script).failures
             print(f"| {told} | {seed} | {len(script)} | {failures[0]} |\n{dump(script)}\n", flush=True)
             return 0
@@ -225,14 +251,14 @@ def _search(name: str, seeds: int) -> int:
     return 1
 
 
-def _passes_without(seed: int) -> bool:
+def _passes_without(seed: int, *, mistakes: bool) -> bool:
     """Whether it is the mistake that this seed finds."""
-    command = [sys.executable, "-m", "tests.world", "--seed", str(seed)]
+    command = [sys.executable, "-m", "tests.world", "--seed", str(seed), *(["--mistakes"] if mistakes else [])]
     return subprocess.run(command, cwd=ROOT, check=False, capture_output=True).returncode == 0
 
 
-def _shortened(seed: int, failures: list[str]) -> Script:
-    return shrunk(written(str(seed)), lambda script: alike(failures, isolated(seed, script).failures), TRIES)
+def _shortened(seed: int, script: Script, failures: list[str]) -> Script:
+    return shrunk(script, lambda script: alike(failures, isolated(seed, script).failures), TRIES)
 
 
 if __name__ == "__main__":

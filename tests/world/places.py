@@ -175,9 +175,12 @@ class Controllers(Place):
         super().__init__(loop, network, seed, name)
         self._timings = timings
         self.shard = shard
+        #: Of the process that leads, or led last.
+        self.manager: Manager | None = None
         self._options = msgspec.structs.replace(options, shard=shard)
 
     async def _main(self) -> None:
+        self.manager = None
         self._client = Client(Wire(self._network, self.name, PLANE, ADMIN))
         running = asyncio.ensure_future(ShardElection(self._client, self.shard).run(self._elector, self._lead))
         running.add_done_callback(self._ended)
@@ -191,7 +194,7 @@ class Controllers(Place):
         return LeaderElector(self._client, keys.SYSTEM_NAMESPACE, lease_name(self.shard), str(self.process))
 
     async def _lead(self, elector: LeaderElector) -> None:
-        manager = Manager(
+        self.manager = manager = Manager(
             self._client,
             options=self._options,
             timings=self._timings,

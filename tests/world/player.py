@@ -12,6 +12,7 @@ from argosy.kube.resource import Resource
 from tests.harness.user import CONFIGMAPS, DEPLOYMENTS, NAMESPACES, deployment
 from tests.world import steps
 from tests.world.faults import Faults
+from tests.world.mistakes import Mistakes
 from tests.world.script import DIFFERING, namespace_of
 from tests.world.script import NAMESPACES as TEAMS
 from tests.world.steps import Script, Step
@@ -48,6 +49,7 @@ class Player:
             steps.Pause: self._pause,
             steps.Leave: self._leave,
             **self._faults.actions,
+            **Mistakes(world, self._until_done).actions,
         }
 
     async def play(self, script: Script) -> None:

@@ -7,12 +7,16 @@ from typing import TextIO
 
 import msgspec
 
+from argosy.control.options import Options
+from argosy.plan.brake.limits import Limits
 from argosy.sim.spec import MemberSpec, NodePool
+from tests.harness.federation import UNBRAKED
 from tests.world.judge.converged import differences
 from tests.world.judge.judge import Judge
+from tests.world.judge.recount import miscounted
 from tests.world.player import Player
 from tests.world.script import MEMBERS, laid_out
-from tests.world.steps import Script
+from tests.world.steps import Mistake, Script
 from tests.world.world import World, play
 
 __all__ = ["Outcome", "converge", "run"]
@@ -27,6 +31,8 @@ SILENCE = 90.0
 CALM = 300.0
 #: Seconds in which controllers that were restarted have looked at everything.
 RESTARTED = 60.0
+#: The brake as it is by default, but for a world with few sources, and for each shard of it.
+BRAKED = Options(brake=Limits(deleted=2))
 #: Between two looks, in virtual seconds: this costs nobody's time.
 LOOK = 2.0
 
@@ -50,11 +56,19 @@ def run(seed: str | int, script: Script, output: TextIO | None = None) -> Outcom
         judge = Judge(world)
         judges.append(judge)
         logging.getLogger().addHandler(judge.log)
-        await Player(world).play(script)
+        before, mistake, after = _around_mistake(script)
+        await Player(world).play(before)
         await converge(world, judge)
+        if mistake is not None and not judge.failures:
+            judge.untouched.begin(mistake.what)
+            await Player(world).play(after)
+            await converge(world, judge)
+            judge.untouched.end()
         if not judge.failures:
             await asyncio.sleep(SETTLED)
             await _fall_silent(world, judge)
+            for each in miscounted(world):
+                judge.broken(each)
             judge.silent.begin()
             await _restart(world)
             await asyncio.sleep(RESTARTED)
@@ -62,10 +76,20 @@ def run(seed: str | int, script: Script, output: TextIO | None = None) -> Outcom
 
     layout = laid_out(str(seed))
     members = [MemberSpec(name, (NodePool(3, cpu=str(layout.cpu)),)) for name in MEMBERS]
-    world, _ = play(seed, judged, members=members, shards=layout.shards, output=output)
+    options = BRAKED if _around_mistake(script)[1] is not None else UNBRAKED
+    world, _ = play(seed, judged, members=members, shards=layout.shards, options=options, output=output)
     return Outcome(
         judges[0].failures, world.trace.digest, world.trace.requests, world.loop.time(), time.monotonic() - began
     )
+
+
+def _around_mistake(script: Script) -> tuple[Script, Mistake | None, Script]:
+    """What is played until all is settled; the mistake; what is played from then on, by its own time."""
+    for number, step in enumerate(script):
+        if isinstance(step, Mistake):
+            rest = (msgspec.structs.replace(each, at=each.at - step.at) for each in script[number:])
+            return script[:number], step, tuple(rest)
+    return script, None, ()
 
 
 async def _fall_silent(world: World, judge: Judge) -> None:

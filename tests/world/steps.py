@@ -127,6 +127,26 @@ class Leave(_At, frozen=True):
     seconds: float
 
 
+class Label(_At, frozen=True):
+    """Set a cluster's label; without a value it is taken away."""
+
+    cluster: str
+    value: str | None
+
+
+class Mistake(_At, frozen=True):
+    """Something that would take many copies away. It is undone after so many seconds; until then nobody else changes anything.
+
+    With `pause` what it consists of comes one after the other.
+    """
+
+    what: str
+    seconds: float
+    pause: float = 0.0
+    #: Whom it hits, where it is about clusters. If that is not all, copies could move.
+    clusters: tuple[str, ...] = ()
+
+
 # Faults. Those with seconds end by themselves.
 
 
@@ -230,6 +250,8 @@ Step = (
     | Replace
     | Pause
     | Leave
+    | Label
+    | Mistake
     | Crash
     | Restore
     | Stop

@@ -146,6 +146,8 @@ UNINSTALL: Final = ARGOSY_PREFIX + "uninstall"
 LEAVE_HELD: Final = ARGOSY_PREFIX + "leave-held"
 #: On the system namespace, JSON: what was confirmed, planned or released (`plan.brake.orders`), and until when nothing is held.
 BRAKE_ORDERS: Final = ARGOSY_PREFIX + "brake-orders"
+#: On a propagation policy: the id of the plan (`argosy plan -f`) that it was applied by. What just that removes is not held.
+PLAN: Final = ARGOSY_PREFIX + "plan"
 #: JSON: clusters that keep their copy as it is, since the overrides meant for them cannot be applied (`plan.copies.held_copies`).
 HELD_COPIES: Final = ARGOSY_PREFIX + "held-copies"
 #: JSON: which rule of which override policy made which patch (`plan.overriders.record`).

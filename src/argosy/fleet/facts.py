@@ -130,6 +130,11 @@ class Facts(Tables):
         ready = self._mask(lambda member: member.ready)
         return self.everyone if ready.all() else ready
 
+    @table("ready", "apis_digest")
+    def undiscovered(self) -> Mask:
+        """Which are not ready, and have not told yet which APIs they serve: they have just joined, perhaps again."""
+        return self._mask(lambda member: not member.ready and not member.apis)
+
     @table("terminating")
     def terminating(self) -> Mask:
         return self._mask(lambda member: member.terminating)

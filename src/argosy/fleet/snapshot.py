@@ -253,6 +253,10 @@ class Fleet:
         return self._facts.taints
 
     @property
+    def undiscovered(self) -> Mask:
+        return self._facts.undiscovered
+
+    @property
     def tainted_or_unready(self) -> Rows:
         """The clusters in which filters may treat running objects differently from new ones."""
         return self._facts.tainted_or_unready

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from argosy.api.policies import ClusterSelectorRequirement, ClusterSelectorTerm, Toleration
 from argosy.plan.plugins import (
+    api_resources,
     cluster_affinity,
     cluster_ready,
     cluster_resources_balanced_allocation,
@@ -274,3 +275,14 @@ def test_a_few_clusters_are_kept_though_others_score_better_where_disruption_is_
         "1 replicas run in clusters that were not chosen: they leave",
         "3 replicas run, 9 are wanted: 6 start, none moves",
     )
+
+
+def test_what_runs_in_a_cluster_that_has_not_told_its_apis_yet_stays_there():
+    """It has just joined again: what is not known is no reason to leave."""
+    other = {"group": "example.com", "version": "v1", "kind": "Widget", "pluralName": "widgets", "scope": "Namespaced"}
+    members = fleet(
+        cluster("new", ready=False, apis=[]), cluster("old", ready=False, apis=[other]), cluster("ready", apis=[])
+    )
+    there = unit(current={"new": None, "old": None, "ready": None})
+    assert api_resources.feasible(there, members).tolist() == [True, False, False]
+    assert api_resources.feasible(unit(), members).tolist() == [False, False, False]

@@ -17,13 +17,21 @@ class Departures(Line):
     def __init__(self, broken: Callable[[str], None], time: Callable[[], float]):
         super().__init__(broken)
         self._time = time
-        #: When each of them was deleted last.
+        #: When each of them was last told to leave, or had left.
         self._left: dict[str, float] = {}
+        self._leaving: set[str] = set()
 
     def stored(self, server: str, change: Change) -> None:
-        if server == PLANE and change.key.startswith(_CLUSTERS) and b'"deletionTimestamp"' in change.value:
-            self._left[change.key.removeprefix(_CLUSTERS)] = self._time()
+        if server != PLANE or not change.key.startswith(_CLUSTERS):
+            return
+        name, leaves = change.key.removeprefix(_CLUSTERS), b'"deletionTimestamp"' in change.value
+        if change.deleted or not leaves:
+            self._leaving.discard(name)
+        else:
+            self._leaving.add(name)
+        if change.deleted or leaves:
+            self._left[name] = self._time()
 
     def since(self, moment: float = 0.0) -> list[str]:
-        """Clusters that have left since."""
-        return [cluster for cluster, at in self._left.items() if at >= moment]
+        """Clusters that have left since, or are about to."""
+        return [cluster for cluster, at in self._left.items() if at >= moment or cluster in self._leaving]

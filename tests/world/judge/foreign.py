@@ -1,11 +1,11 @@
-"""What is not ours is left alone: no object without our label is changed or removed in a member."""
+"""What is not ours is left alone: no object without our label is changed or removed in a member, but for those we rescued."""
 
 from collections.abc import Callable
 
 from argosy.kube.transport import Request, Response
 from argosy.server.storage.base import Change
 from tests.world.judge.line import Line
-from tests.world.judge.objects import READS, body_of, key_of, managed
+from tests.world.judge.objects import READS, body_of, key_of, managed, rescued
 from tests.world.places import PLANE
 
 __all__ = ["Foreign"]
@@ -22,7 +22,7 @@ class Foreign(Line):
     def stored(self, server: str, change: Change) -> None:
         if server != PLANE and change.key.startswith(_COPIES):
             before = body_of(change.previous)
-            self._ours[server, change.key] = before is None or managed(before)
+            self._ours[server, change.key] = before is None or managed(before) or rescued(before)
 
     def answered(self, client: str, server: str, request: Request, answer: object) -> None:
         if server == PLANE or not client.startswith("controllers") or request.method in READS:

@@ -21,6 +21,7 @@ from tests.world.judge.preconditions import Preconditions
 from tests.world.judge.reported import Reported
 from tests.world.judge.silent import Silent
 from tests.world.judge.statuses import Statuses
+from tests.world.judge.untouched import Untouched
 from tests.world.judge.writeahead import WriteAhead
 from tests.world.world import World
 
@@ -37,6 +38,7 @@ class Judge:
         disks = {server.name: server.disk for server in (world.plane, *world.members.values())}
         self._processes = {place.name: place for place in world.places}
         self.silent = Silent(self.broken, world.loop.time)
+        self.untouched = Untouched(self.broken, {name: member.disk for name, member in world.members.items()})
         self.departures = Departures(self.broken, world.loop.time)
         members, time = {name: member.disk for name, member in world.members.items()}, world.loop.time
         shards = {each.name: each.shard for each in world.controllers}
@@ -57,6 +59,7 @@ class Judge:
             Heard(self.broken, time, world.plane.disk, members, world.controllers, world.network),
             WriteAhead(self.broken, world.plane.disk, members, self.departures),
             self.departures,
+            self.untouched,
             self.silent,
         ]
         self.log = UnexpectedErrors(self.broken)

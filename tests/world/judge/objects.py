@@ -26,6 +26,7 @@ __all__ = [
     "managed",
     "needs",
     "placed",
+    "rescued",
 ]
 
 Object = dict[str, Any]
@@ -75,6 +76,11 @@ class Versioned(msgspec.Struct):
 def managed(copy: Object) -> bool:
     """Whether an object in a member is ours."""
     return bool((copy["metadata"].get("labels") or {}).get(keys.MANAGED_LABEL) == "true")
+
+
+def rescued(copy: Object) -> bool:
+    """Whether it was ours, and was left running."""
+    return keys.RESCUED in (copy["metadata"].get("annotations") or {})
 
 
 def federated_key(key: str) -> str:

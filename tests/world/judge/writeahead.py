@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 import orjson
 
-from argosy.api import keys
+from argosy.plan.copies.placement import to_be_removed
 from argosy.server.storage.base import Change
 from tests.world.disk import Disk
 from tests.world.judge.departures import Departures
@@ -44,7 +44,7 @@ class WriteAhead(Line):
             return
         if self._members[cluster].restored or cluster in self._departures.since():
             return
-        noted = orjson.loads(federated["metadata"].get("annotations", {}).get(keys.TO_BE_REMOVED, "[]"))
+        noted = to_be_removed(federated["metadata"].get("annotations") or {})
         told = [each["cluster"] for each in (federated.get("status") or {}).get("clusters") or ()]
         if cluster not in placed(federated) and cluster not in noted and cluster not in told:
             self.broken(f"{cluster} has {key}, and nothing of its federated object says so")

@@ -111,6 +111,8 @@ def plan(
         raise Failure(failure.message, failure.hint, code=1) from None
     if output is Output.TABLE:
         show(found)
+        if supposed.applied and found.plan:
+            _show_plan(found.plan)
     elif output is Output.NAME:
         for each in found.objects:
             print(_reference(each))
@@ -156,8 +158,15 @@ def show(forecast: "Forecast") -> None:
     for note in forecast.notes:
         say(note, "yellow")
     say(_summary(forecast), "bold" if forecast.changes else "green")
-    if forecast.plan:
-        say(f"Plan {forecast.plan}: `argosy apply --plan {forecast.plan}` needs no confirmation for what it removes.")
+
+
+def _show_plan(plan: str) -> None:
+    from argosy.api import keys
+
+    say(
+        f"Plan {plan}: what it removes needs no confirmation if you apply the files with `argosy apply --plan {plan}`, or with"
+        f" the annotation {keys.PLAN}: {plan} on the policy."
+    )
 
 
 _COLUMNS = ("started", "stopped", "added", "removed", "updated", "overridden")

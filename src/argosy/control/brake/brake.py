@@ -2,7 +2,7 @@
 
 import logging
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from argosy.api import keys
@@ -57,6 +57,11 @@ class Brake:
         yield Follow(self._caches.system, self._ordered, "removals are confirmed, or the brake is off")
 
     # What is asked.
+
+    @property
+    def copies(self) -> Mapping[str, int]:
+        """How many are in each cluster, of the objects that are ours."""
+        return self._counts.there
 
     def ask(self, key: SourceKey, departure: Departure, view: FederatedView | None) -> Answer:
         """Whether a pass may store what it decided. Told by `judged` once a wait is over."""
@@ -121,13 +126,20 @@ class Brake:
                 self.judged.tell(key)
             return None
         before = Counter(self._removals.copies_held)
-        judged, again = self._removals.judge(self._orders, _moment())
+        judged, again = self._removals.judge(self._planned(), _moment())
         for cause, copies in (Counter(self._removals.copies_held) - before).items():
             log.warning("%d copies are held: %s; undo it, or `argosy confirm %s`", copies, text_of(cause), cause)
         self._show()
         for key in judged:
             self.judged.tell(key)
         return again
+
+    def _planned(self) -> set[str]:
+        """The ids of plans that somebody ordered, or applied a policy by."""
+        found = set(self._orders.expected(timestamps.now()))
+        for policies in self._caches.policies.values():
+            found.update(policy.metadata.annotations.get(keys.PLAN, "") for policy in policies.values())
+        return found - {""}
 
     def _is_protected(self, key: SourceKey, departure: Departure) -> bool:
         """Whether its policy, as it was before, wants all removals confirmed."""

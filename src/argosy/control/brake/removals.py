@@ -5,13 +5,14 @@ anew.
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from enum import Enum, auto
 from typing import NamedTuple
 
 import msgspec
 
 from argosy.control.brake.counts import Counts, Lately, tally
+from argosy.control.brake.waitlist import Wait, Waitlist
 from argosy.control.caches.objectkeys import SourceKey
 from argosy.control.timings import Timings
 from argosy.plan.brake.cause import Cause
@@ -49,12 +50,6 @@ class Moment(NamedTuple):
 _GO = Answer(Judgement.GO)
 
 
-class _Waiting(NamedTuple):
-    cause: Cause
-    clusters: tuple[str, ...]
-    since: float
-
-
 class _Emptied(msgspec.Struct, frozen=True):
     """A cluster that is emptied because of itself."""
 
@@ -68,8 +63,12 @@ class Removals:
         self._counts = counts
         self._limits = limits
         self._timings = timings
-        self._waiting: dict[SourceKey, _Waiting] = {}
+        #: What leaves clusters because of these clusters, and everything else.
+        self._emptying = Waitlist()
+        self._flood = Waitlist()
         self._held: dict[SourceKey, HeldRemoval] = {}
+        #: How many copies are held in each cluster because of it.
+        self._kept_in: Counter[str] = Counter()
         #: Copies that are held, and when the last one was, by cause.
         self._copies: Counter[str] = Counter()
         self._held_at: dict[str, float] = {}
@@ -89,10 +88,10 @@ class Removals:
 
     @property
     def waiting(self) -> int:
-        return len(self._waiting)
+        return len(self._emptying) + len(self._flood)
 
     def concerns(self, key: SourceKey) -> bool:
-        return key in self._waiting or key in self._held
+        return key in self._emptying or key in self._flood or key in self._held
 
     # Asked by passes.
 
@@ -135,19 +134,27 @@ class Removals:
             if self._only_emptied(now, clusters) and self._emptied[clusters[0]].begun:
                 self._go(key, clusters)
                 return _GO
-        before = self._waiting.get(key)
-        self._waiting[key] = _Waiting(cause, clusters, before.since if before is not None else now)
-        return Answer(Judgement.WAIT, begun=before is None)
+        here, there = self._emptying, self._flood
+        if cause not in _OF_THE_CLUSTER:
+            here, there = there, here
+        before = there.pop(key)
+        since = before.since if before is not None else now
+        begun = here.add(key, Wait(cause, clusters, since))
+        return Answer(Judgement.WAIT, begun=begun and before is None)
 
     def forget(self, key: SourceKey) -> None:
         """Nothing is taken away of it (any more)."""
-        self._waiting.pop(key, None)
+        self._unwait(key)
         self._going.pop(key, None)
         self._unhold(key)
 
+    def _unwait(self, key: SourceKey) -> None:
+        self._emptying.pop(key)
+        self._flood.pop(key)
+
     def let_all_go(self) -> list[SourceKey]:
         """While the brake is off."""
-        found = {key: each.clusters for key, each in self._waiting.items()}
+        found = {key: each.clusters for key, each in {**self._emptying.items(), **self._flood.items()}.items()}
         found |= {key: each.clusters for key, each in self._held.items()}
         for key, clusters in found.items():
             self._go(key, clusters)
@@ -159,16 +166,20 @@ class Removals:
         return at is not None and now.seconds - at < self._timings.brake_window and self._copies[cause] > 0
 
     def _hold(self, key: SourceKey, held: HeldRemoval) -> Answer:
-        self._waiting.pop(key, None)
+        self._unwait(key)
         self._unhold(key)
         self._held[key] = held
         self._copies[held.cause] += len(held.clusters)
+        if held.cause in _OF_THE_CLUSTER:
+            self._kept_in.update(held.clusters)
         return Answer(Judgement.HELD, held)
 
     def _unhold(self, key: SourceKey) -> None:
         held = self._held.pop(key, None)
         if held is not None:
             self._copies[held.cause] -= len(held.clusters)
+            if held.cause in _OF_THE_CLUSTER:
+                self._kept_in.subtract(held.clusters)
 
     def _go(self, key: SourceKey, clusters: tuple[str, ...]) -> None:
         self.forget(key)
@@ -176,61 +187,65 @@ class Removals:
 
     # Once the flood is over.
 
-    def judge(self, orders: Orders, now: Moment) -> tuple[list[SourceKey], float | None]:
-        """What was judged, and in how many seconds to judge again."""
-        ordered = self._ordered(now.seconds)
-        judged, waits = self._judge_ordered(ordered, now.seconds)
-        rest = {key: each for key, each in self._waiting.items() if key not in ordered}
-        if rest:
-            left = self._until_quiet(rest.values(), now.seconds)
+    def judge(self, planned: Collection[str], now: Moment) -> tuple[list[SourceKey], float | None]:
+        """What was judged, and in how many seconds to judge again. `planned` are the ids of plans that are carried out."""
+        judged: list[SourceKey] = []
+        waits: list[float] = []
+        ordered = self._is_ordered(now.seconds)
+        if ordered:
+            judged, waits = self._judge_ordered(now.seconds)
+        lists = [self._flood] if ordered else [self._emptying, self._flood]
+        if any(lists):
+            left = self._until_quiet(lists) - now.seconds
             if left > 0:
                 waits.append(left)
             else:
-                found, later = self._judge_flood(rest, orders, now)
+                found, later = self._judge_flood(lists, planned, now)
                 judged, waits = judged + found, waits + later
         return judged, min(waits, default=None)
 
-    def _ordered(self, now: float) -> dict[SourceKey, _Waiting]:
-        """What leaves the one cluster that is emptied because of itself; nothing if there are several."""
-        found = {key: each for key, each in self._waiting.items() if each.cause in _OF_THE_CLUSTER}
-        clusters = {name for each in found.values() for name in each.clusters}
-        held = {name for each in self._held.values() if each.cause in _OF_THE_CLUSTER for name in each.clusters}
+    def _is_ordered(self, now: float) -> bool:
+        """Whether what leaves clusters because of them leaves one alone."""
+        waiting = self._emptying.clusters
         # One that was spared after all does not count.
         self._emptied = {
-            name: each for name, each in self._emptied.items() if each.begun or name in clusters or name in held
+            name: each
+            for name, each in self._emptied.items()
+            if each.begun or name in waiting or self._kept_in[name] > 0
         }
-        return found if self._only_emptied(now, clusters) else {}
+        return self._only_emptied(now, waiting)
 
     def _only_emptied(self, now: float, clusters: Collection[str]) -> bool:
         window = self._timings.brake_window
         self._emptied = {name: each for name, each in self._emptied.items() if now - each.since < window}
         return len(clusters) == 1 and self._emptied.keys() == set(clusters)
 
-    def _judge_ordered(self, ordered: dict[SourceKey, _Waiting], now: float) -> tuple[list[SourceKey], list[float]]:
-        if not ordered:
-            return [], []
+    def _judge_ordered(self, now: float) -> tuple[list[SourceKey], list[float]]:
         (name, cluster), *_ = self._emptied.items()
         left = cluster.since + self._timings.brake_order - now
         if left > 0:
             return [], [left]
         self._emptied[name] = _Emptied(cluster.since, begun=True)
+        ordered = self._emptying.items()
         for key, each in ordered.items():
             self._go(key, each.clusters)
+        self._emptying.judged()
         return list(ordered), []
 
-    def _until_quiet(self, rest: Collection[_Waiting], now: float) -> float:
-        """Seconds until the flood is over."""
+    def _until_quiet(self, lists: Iterable[Waitlist]) -> float:
+        """When the flood is over."""
         timings = self._timings
-        arrivals = [each.since for each in rest if now - each.since < timings.brake_longest]
-        if not arrivals:
-            return 0.0
-        return min(max(arrivals) + timings.brake_settle, min(arrivals) + timings.brake_longest) - now
+        return max(each.quiet_at(timings.brake_settle, timings.brake_longest) for each in lists if each)
 
     def _judge_flood(
-        self, rest: dict[SourceKey, _Waiting], orders: Orders, now: Moment
+        self, lists: Collection[Waitlist], planned: Collection[str], now: Moment
     ) -> tuple[list[SourceKey], list[float]]:
-        judged = self._go_as_planned(rest, orders, now)
-        left = {key: each for key, each in rest.items() if key in self._waiting}
+        rest: dict[SourceKey, Wait] = {}
+        for waitlist in lists:
+            rest |= waitlist.items()
+            waitlist.judged()
+        judged = self._go_as_planned(rest, planned) if planned else []
+        left = {key: each for key, each in rest.items() if key in self._emptying or key in self._flood}
         gone = [*self._lately.since(now.seconds)]
         clusters, objects = tally([*((key, each.clusters) for key, each in left.items()), *gone])
         lately, _ = tally(gone)
@@ -253,15 +268,13 @@ class Removals:
             judged.append(key)
         return judged, waits
 
-    def _go_as_planned(self, rest: dict[SourceKey, _Waiting], orders: Orders, now: Moment) -> list[SourceKey]:
+    def _go_as_planned(self, rest: dict[SourceKey, Wait], planned: Collection[str]) -> list[SourceKey]:
         """All that waits because of one cause, if exactly that was planned."""
         gone: list[SourceKey] = []
-        if not orders.planned:
-            return gone
         for cause in {each.cause for each in rest.values()}:
             mine = [(key, each.clusters) for key, each in rest.items() if each.cause is cause]
             removals = ((key.type, key.key, name) for key, clusters in mine for name in clusters)
-            if orders.expects(plan_id(removals), now.text):
+            if plan_id(removals) in planned:
                 for key, clusters in mine:
                     self._go(key, clusters)
                     gone.append(key)

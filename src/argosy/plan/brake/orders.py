@@ -51,9 +51,9 @@ class Orders(msgspec.Struct, frozen=True, omit_defaults=True):
     def rescues(self, since: str) -> bool:
         return any(_covers(each, since) for each in self.rescued)
 
-    def expects(self, plan: str, now: str) -> bool:
-        """Whether that outcome was planned within the last hour."""
-        return any(each.what == plan and _is_recent(each, now) for each in self.planned)
+    def expected(self, now: str) -> list[str]:
+        """The plans of the last hour."""
+        return [each.what for each in self.planned if _is_recent(each, now)]
 
     def is_off(self, now: datetime.datetime) -> bool:
         until = timestamps.parse(self.off.until) if self.off is not None else None

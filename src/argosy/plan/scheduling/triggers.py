@@ -40,6 +40,7 @@ __all__ = [
     "as_decided",
     "decide",
     "mode_then",
+    "outer_difference",
     "policy_then",
     "read_record",
     "record_as_decided",
@@ -156,7 +157,7 @@ def triggers_of(
         request=_hash([request.milli_cpu, request.memory, request.ephemeral_storage, sorted(request.scalars.items())]),
         clusters=joined.hashes.reading(reads).fingerprint,
         reads=reads,
-        policy=f"{policy.kind}/{policy.metadata.name}" if policy is not None else "",
+        policy=_name(policy) if policy is not None else "",
         content=_content(policy) if policy is not None else "",
         migration=_hash(migrated) if migrated else "",
         profile=profile,
@@ -261,6 +262,19 @@ def verdict(difference: Difference, policy: PropagationPolicySpec | None) -> Ver
         if differs:
             deferred.append(f"{setting}:false")
     return Verdict(False, deferred=tuple(deferred))
+
+
+def outer_difference(then: Record, policy: PropagationPolicy, fleet: Fleet) -> Difference:
+    """What changed besides the object itself and its profile: its policy, the clusters."""
+    return Difference(
+        stable=("policy",) if then.policy != _name(policy) else (),
+        content=then.content != _content(policy),
+        fleet=fleet.hashes.reading(then.reads).since(then.clusters),
+    )
+
+
+def _name(policy: PropagationPolicy) -> str:
+    return f"{policy.kind}/{policy.metadata.name}"
 
 
 def _difference(then: Record | kubeadmiral.Record, now: Triggers) -> Difference:

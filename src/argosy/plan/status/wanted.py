@@ -36,7 +36,7 @@ from argosy.plan.kinds.rollout import UNOBSERVED, status_of
 from argosy.plan.pipeline.policy import PolicyRef
 from argosy.plan.replicas.completed import completed_of
 from argosy.plan.status.collect import UNREACHABLE
-from argosy.plan.status.since import is_to_be_scheduled_anew
+from argosy.plan.status.since import changed_since, policy_vanished_since
 from argosy.plan.status.undecided import undecided, unfederated
 
 __all__ = ["PENDING", "Known", "copy_in", "desired_in", "lacks", "missing", "pauses", "propagation_in"]
@@ -99,9 +99,15 @@ def lacks(known: Known, errors: Mapping[str, str] = {}) -> list[Lack]:
     found += _missing_altogether(wants)
     if not found:
         found = _behind(wants)
-    if not found and is_to_be_scheduled_anew(federated, known.policy, known.clusters):
-        found = [Lack("clusters changed since it was placed: it is not scheduled anew yet", About.DECISION)]
+    if not found and (what := _changed_since(known, federated)):
+        found = [Lack(f"{what} since it was placed: it is not scheduled anew yet", About.DECISION)]
     return [*(Lack(text, About.PAUSE) for text in pauses(known)), *found] if found else []
+
+
+def _changed_since(known: Known, federated: FederatedObject) -> str:
+    if known.in_force.ref is None:
+        return "its policy was taken away" if policy_vanished_since(federated) else ""
+    return changed_since(federated, known.policy, known.clusters)
 
 
 def pauses(known: Known) -> list[str]:

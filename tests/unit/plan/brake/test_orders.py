@@ -27,9 +27,8 @@ def test_what_is_held_since_nobody_knows_when_is_not_confirmed():
 
 def test_a_plan_is_expected_for_an_hour():
     orders = Orders(planned=(Order("abc", NOW),))
-    assert orders.expects("abc", "2026-01-01T10:59:00Z")
-    assert not orders.expects("abc", "2026-01-01T11:01:00Z")
-    assert not orders.expects("abd", NOW)
+    assert orders.expected("2026-01-01T10:59:00Z") == ["abc"]
+    assert orders.expected("2026-01-01T11:01:00Z") == []
 
 
 def test_the_brake_is_off_until_its_time():
