@@ -254,8 +254,9 @@ class Federate(Loop[SourceKey]):
     def _concerned(self, clusters: Collection[str]) -> Iterator[Due[SourceKey] | None]:
         """First who is in one of these clusters and may have to leave it, then who may have to be placed anew for another reason.
         Those of whom only the record is behind come last. Each by priority."""
-        wakeups, others = Wakeups(self._fleet.snapshot), []
+        wakeups = Wakeups(self._fleet.snapshot)
         inside: list[SourceKey] = []
+        others: list[SourceKey] = []
         for key, _ in self._caches.all_sources():
             view = self._caches.federated_view(key)
             (others if view is None or view.placed.isdisjoint(clusters) else inside).append(key)

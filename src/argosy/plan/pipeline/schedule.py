@@ -133,11 +133,11 @@ def _scheduled(
     unit = decision.unit
     failed = failover.failed_clusters(inputs.fleet, current)
     left = failover.evacuated(current, decision.placements, failed, unit.desired_replicas or 0)
+    stays = {name: number for name, number in left.placements.items() if name not in decision.placements}
     divider = divider_of(state.spec, inputs.replicas_path, decision, _work(inputs, state))
     if divider.kind.work and divider.divide(left.placements).missing:
         left = failover.staying(current, left, failed)
     target = divider.adjusted(left.placements)
-    stays = {name: number for name, number in left.placements.items() if name not in decision.placements}
     if not divider.by_number:
         decision = decision.with_placements(target)
     state = msgspec.structs.replace(state, decision=decision)
