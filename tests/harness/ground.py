@@ -163,11 +163,15 @@ class Ground(User):
 
         Scenarios before this one are over: what of theirs had not been deleted there would stay for good.
         """
-        for namespace in self._worlds[:-1]:
-            await self.eventually_gone(NAMESPACES, namespace)
+        await self.eventually_alone()
         await self.client.delete(resources.FEDERATED_CLUSTERS, name)
         await self.eventually_gone(resources.FEDERATED_CLUSTERS, name)
         await self.forget_secret(name)
+
+    async def eventually_alone(self) -> None:
+        """Nothing is left of scenarios before this one."""
+        for namespace in self._worlds[:-1]:
+            await self.eventually_gone(NAMESPACES, namespace)
 
     async def forget_secret(self, name: str) -> None:
         await self.client.delete(SECRETS, name, keys.SYSTEM_NAMESPACE)

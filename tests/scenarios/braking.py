@@ -24,13 +24,14 @@ __all__ = [
 ]
 
 MANY = 8
-_PRUNED = 40
+_PRUNED = 24
 
 
 @asynccontextmanager
 async def braked(world: World) -> AsyncIterator[None]:
-    """The controllers with the brake as it is by default, which other scenarios go without."""
+    """The controllers with the brake as it is by default, which other scenarios go without. Of those nothing is left to count."""
     ground = world.ground
+    await ground.eventually_alone()
     before = ground.options
     await ground.stop_controllers()
     ground.options = Options()
