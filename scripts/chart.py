@@ -13,6 +13,8 @@ import yaml
 from argosy.api.installation import manifests
 
 CHART = Path(__file__).parents[1] / "deploy" / "helm" / "argosy"
+#: For Prometheus, whoever runs the controllers.
+_ALERTS = Path(__file__).parents[1] / "deploy" / "alerts" / "argosy.yaml"
 _HEAD = "# Made by scripts/chart.py from what `argosy install` installs; not to be edited.\n"
 #: Objects of these kinds may be anywhere in the fleet: removing the controllers must not take them away.
 _KEEP = {"helm.sh/resource-policy": "keep"}
@@ -28,6 +30,7 @@ def files() -> dict[str, str]:
         "files/policy.yaml": _text(made.guard),
         "files/caveats.yaml": _text(made.caveats),
         "files/type-configs.yaml": _text(kept),
+        "files/alerts.yaml": _ALERTS.read_text(),
     }
 
 

@@ -54,15 +54,39 @@ async def test_probes_on_an_address_this_machine_does_not_have_are_refused() -> 
 
 
 @pytest.mark.real_time("probes are asked over HTTP")
-async def test_probes_tell_what_is_waited_for() -> None:
-    probes = Probes()
-    await probes.open("127.0.0.1", 0)
-    probes.waiting = lambda: "somebody"
-    try:
-        async with aiohttp.ClientSession() as session, session.get(f"{probes.url}/readyz") as answer:
-            assert (answer.status, await answer.text()) == (200, "ok: waiting for somebody")
-    finally:
-        await probes.close()
+async def test_probes_tell_what_is_waited_for_and_who_holds_the_lease() -> None:
+    async with _plane() as server:
+        client, name = server.client(), lease_name(WHOLE)
+        first = LeaderElector(client, keys.SYSTEM_NAMESPACE, name, "first")
+        await first.acquire()
+        election = ShardElection(client, WHOLE)
+        probes = Probes(election)
+        await probes.open("127.0.0.1", 0)
+        second = asyncio.create_task(
+            election.run(
+                lambda: LeaderElector(client, keys.SYSTEM_NAMESPACE, name, "second", retry=0.1, renew=1.0),
+                lambda elector: asyncio.Event().wait(),
+            )
+        )
+        try:
+            async with aiohttp.ClientSession() as session:
+
+                async def told(path: str) -> str:
+                    async with session.get(f"{probes.url}{path}") as answer:
+                        assert answer.status == 200
+                        return await answer.text()
+
+                async def has(path: str, text: str) -> bool:
+                    return text in await told(path)
+
+                await eventually(lambda: has("/readyz", "ok: waiting for the lease, held by first"))
+                assert 'argosy_lease_held{lease="argosy-controllers"} 0.0' in await told("/metrics")
+                assert 'argosy_lease_failures_total{lease="argosy-controllers"} 0.0' in await told("/metrics")
+                await first.release()
+                await eventually(lambda: has("/metrics", 'argosy_lease_held{lease="argosy-controllers"} 1.0'))
+        finally:
+            await _ended(second)
+            await probes.close()
 
 
 async def test_controllers_wait_for_those_of_argosy_up_and_those_for_them() -> None:

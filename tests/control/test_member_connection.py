@@ -201,3 +201,21 @@ async def test_a_watch_that_breaks_is_told_as_well():
     with pytest.raises(TransportError):
         await follow()
     assert turns == [True]
+
+
+async def test_what_is_refused_right_after_a_return_is_not_the_members_word_yet() -> None:
+    line = Line(403, NO_RIGHT)
+    connection = MemberConnection("m1", line)
+    await connection.send(PODS)
+    assert connection.refusals() == [NO_RIGHT]
+    line.answer = answer(200)
+    await connection.send(PODS)
+    line.closed = True
+    with pytest.raises(TransportError):
+        await connection.send(PODS)
+    line.closed, line.answer = False, answer(403, NO_RIGHT)
+    await connection.send(PODS)
+    assert connection.refusals() == [], "its roles may be loading"
+    await asyncio.sleep(16.0)
+    await connection.send(PODS)
+    assert connection.refusals() == [NO_RIGHT]

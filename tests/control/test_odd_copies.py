@@ -13,6 +13,7 @@ from argosy.control.members.member import Member
 from argosy.control.telemetry.metrics import Metrics
 from argosy.control.timings import Timings
 from argosy.kube.objects import encode
+from argosy.plan.copies.drift import Since
 from argosy.plan.copies.render import RenderError
 
 CONFIGS = {each["metadata"]["name"]: msgspec.convert(each, FederatedTypeConfig) for each in manifests()}
@@ -95,7 +96,9 @@ async def test_a_copy_that_cannot_be_worked_with_is_not_updated(levels: int) -> 
     def render(present: Any) -> Any:
         return {**present, "spec": present["spec"]["template"]["spec"]}
 
-    applied = await made.apply(member, DEPLOYMENTS, "default/web", render, lambda a, b: False, adopt=False)
+    applied = await made.apply(
+        member, DEPLOYMENTS, "default/web", render, lambda a, b: False, adopt=False, since=Since()
+    )
     assert applied.status is Propagation.RETRIEVAL_FAILED
     assert applied.error.startswith("the object in the member is not a valid Deployment: ")
 
@@ -103,7 +106,13 @@ async def test_a_copy_that_cannot_be_worked_with_is_not_updated(levels: int) -> 
 async def test_nor_is_one_whose_rendering_cannot_be_written() -> None:
     made, member = operations(a_copy(300))
     applied = await made.apply(
-        member, DEPLOYMENTS, "default/web", lambda present: present or {}, lambda a, b: False, adopt=False
+        member,
+        DEPLOYMENTS,
+        "default/web",
+        lambda present: present or {},
+        lambda a, b: False,
+        adopt=False,
+        since=Since(),
     )
     assert applied.status is Propagation.RETRIEVAL_FAILED
     assert applied.error == "the object in the member is not a valid Deployment: nested deeper than 200 levels"
@@ -116,4 +125,4 @@ async def test_what_the_template_does_wrong_is_not_the_members_fault() -> None:
         raise RenderError(Propagation.APPLY_OVERRIDES_FAILED, "no such path")
 
     with pytest.raises(RenderError, match="no such path"):
-        await made.apply(member, DEPLOYMENTS, "default/web", render, lambda a, b: False, adopt=False)
+        await made.apply(member, DEPLOYMENTS, "default/web", render, lambda a, b: False, adopt=False, since=Since())

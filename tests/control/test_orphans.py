@@ -89,6 +89,27 @@ async def test_copies_of_a_kind_that_is_not_federated_here_are_found(fed: Party,
     assert EVERYWHERE not in said
 
 
+async def test_what_was_there_before_and_what_was_rescued_is_told_apart(fed: Party, tmp_path: Path) -> None:
+    member = fed.member("m1")
+    adopted, rescued = copy(CONFIGMAPS, "adopted"), copy(CONFIGMAPS, "rescued")
+    adopted["metadata"]["annotations"] = {keys.ADOPTED: "true"}
+    rescued["metadata"] |= {"labels": {}, "annotations": {keys.RESCUED: "true"}}
+    own = {**copy(CONFIGMAPS, "own"), "metadata": {"name": "own", "namespace": "default"}}
+    for each in (adopted, rescued, own):
+        await member.create(CONFIGMAPS, each)
+    assert told(await look(fed)) == ["configmaps default/adopted"]
+    code, said = await fed.argosy(tmp_path, "orphans", "--rescued", "-o", "json")
+    assert code == 0, said
+    found = {each["name"]: (each["why"], each["adopted"], each["rescued"]) for each in json.loads(said)["orphans"]}
+    assert found == {
+        "adopted": ("no federated object; it was there before it was adopted", True, False),
+        "rescued": ("rescued when its source was deleted", False, True),
+    }
+    code, said = await fed.argosy(tmp_path, "orphans", "--rescued", "--exit-code")
+    assert code == 3
+    assert "kubectl label KIND NAME" in said
+
+
 async def test_all_pages_are_read(fed: Party) -> None:
     await widgets(fed, "v1")
     for number in range(30):

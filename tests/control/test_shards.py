@@ -395,7 +395,7 @@ async def test_a_peer_that_is_silent_for_long_is_not_counted() -> None:
         shards = [PeerReservations(fed.client, Shard(index, 2), timings, lambda: time) for index in (0, 1)]
         publishers = [
             ReservationPublisher(
-                fed.client, Shard(index, 2), lambda index=index: reserved[index], peers, timings, lambda: time
+                fed.client, Shard(index, 2), lambda index=index: reserved[index], dict, peers, timings, lambda: time
             )
             for index, peers in enumerate(shards)
         ]
@@ -439,7 +439,7 @@ async def test_what_a_process_before_us_showed_is_taken_back_and_nothing_is_show
         timings = msgspec.structs.replace(QUICK, reservations_shown=0.01)
         shards = [PeerReservations(fed.client, Shard(index, 2), timings) for index in (0, 1)]
         publishers = [
-            ReservationPublisher(fed.client, Shard(index, 2), dict, peers, timings)
+            ReservationPublisher(fed.client, Shard(index, 2), dict, dict, peers, timings)
             for index, peers in enumerate(shards)
         ]
         tasks = [

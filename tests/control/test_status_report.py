@@ -460,6 +460,18 @@ async def test_the_conditions_of_a_deployment_follow_what_is_missing(world: Worl
     assert not (await told(world)).waiting
 
 
+async def test_a_taint_that_moves_nothing_is_not_waited_for(world: World, ground: Ground) -> None:
+    """No record says that it was looked at."""
+    await deployed(world)
+    taint = {"spec": {"taints": [{"key": "maintenance", "effect": "NoSchedule"}]}}
+    await world.client.patch(resources.FEDERATED_CLUSTERS, "m3", taint, kind=Patch.MERGE)
+    try:
+        assert not (await told(world)).waiting
+    finally:
+        untaint = {"spec": {"taints": None}}
+        await world.client.patch(resources.FEDERATED_CLUSTERS, "m3", untaint, kind=Patch.MERGE)
+
+
 async def test_a_taint_that_was_not_acted_on_yet_is_waited_for(world: World, ground: Ground) -> None:
     await deployed(world)
     await ground.stop_controllers()

@@ -103,6 +103,8 @@ EXAMPLES: list[Example] = [
             {"spec": {"overrideRules": [{"overriders": {"jsonpatch": []}}, {"targetClusters": {"clusters": ["m1"]}}]}},
         ),
     ),
+    type_config("is malformed", retainedFields=["spec.size", ".spec.parts[*].size", "spec..size"]),
+    type_config("on apiVersion, kind and metadata", retainedFields=[".metadata.labels", "spec.metadata"]),
     type_config("labelSelector", pathDefinition={"labelSelector": "spec.selector"}),
     type_config("lists no controller that places", controllers=[[keys.OVERRIDE_CONTROLLER]]),
     type_config("only Deployments", autoMigration={"enabled": True}),

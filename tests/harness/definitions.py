@@ -103,7 +103,7 @@ def _part(chance: random.Random, depth: int) -> Object:
 def scaled_definition(kind: Resource, labels: dict[str, str] | None = None) -> Object:
     """A small one, of a kind with replicas."""
     properties = {
-        "spec": {"type": "object", "properties": {"replicas": {"type": "integer"}}},
+        "spec": {"type": "object", "properties": {"replicas": {"type": "integer"}, "size": {"type": "integer"}}},
         "status": {
             "type": "object",
             "properties": {"readyReplicas": {"type": "integer"}, "phase": {"type": "string"}},

@@ -83,6 +83,7 @@ QUICK = Timings(
     status_longest_busy=0.5,
     unready_grace=3.0,
     migration_quiet=0.2,
+    policy_counts=0.2,
 )
 #: Nothing is held: a test's few objects are soon more than a share of all.
 UNBRAKED = Options(brake=Limits(share=1.0))

@@ -139,8 +139,12 @@ class User:
         return await exists(self.client, resource, name, namespace)
 
     async def events(self, reason: str) -> list[dict[str, Any]]:
-        listed = await self.client.list(EVENTS)
-        return [event for event in listed.items if event["reason"] == reason]
+        """What is recorded on a source and on its federated object is one event."""
+        listed = [event for event in (await self.client.list(EVENTS)).items if event["reason"] == reason]
+        on_federated = [event for event in listed if event["involvedObject"]["kind"].endswith("FederatedObject")]
+        others = [event for event in listed if event not in on_federated]
+        told = {event["message"] for event in others}
+        return others + [event for event in on_federated if event["message"] not in told]
 
 
 def reported(federated: dict[str, Any]) -> dict[str, str]:

@@ -68,13 +68,16 @@ class Controllers:
     def log(self) -> str:
         return self.process.log.read_text()
 
-    async def readyz(self) -> str:
+    async def readyz(self, query: str = "") -> str:
         found = re.findall(r"probes and metrics: (\S+)", self.log)
         if not found:
             assert self.process.running, self.log[-3000:]
             return ""
         patience = aiohttp.ClientTimeout(total=5)
-        async with aiohttp.ClientSession(timeout=patience) as session, session.get(f"{found[-1]}/readyz") as answer:
+        async with (
+            aiohttp.ClientSession(timeout=patience) as session,
+            session.get(f"{found[-1]}/readyz{query}") as answer,
+        ):
             return await answer.text() if answer.status == 200 else ""
 
     async def leads(self) -> bool:

@@ -72,6 +72,13 @@ async def test_the_chart_renders_by_its_values(helm: Helm) -> None:
         "verbs": ["get", "list", "watch", "patch"],
     }
 
+    assert "PrometheusRule" not in kinds(here)
+    watched = await template(helm, *SYSTEM, "--set", "prometheusRule.create=true,prometheusRule.labels.team=ops")
+    [rule] = [each for each in watched if each["kind"] == "PrometheusRule"]
+    assert rule["metadata"]["labels"]["team"] == "ops"
+    # Prometheus' own placeholders are as they were.
+    assert rule["spec"] == yaml.safe_load((ROOT / "deploy" / "alerts" / "argosy.yaml").read_text())
+
     elsewhere = await template(helm, "-n", "hosting", "--set", "controlPlane.kubeconfigSecret=hub,shards=3")
     assert sorted(kinds(elsewhere)) == ["Deployment"] * 3 + ["PodDisruptionBudget"] * 3 + ["ServiceAccount"]
     parts = [container(each)["args"] for each in elsewhere if each["kind"] == "Deployment"]

@@ -72,6 +72,9 @@ async def test_every_object_is_written_by_one_shard_and_another_division_takes_o
         await fed.eventually(lambda: _lacks(fed, "c0"), "an owner that lives does its work")
         fed.namespace = mine
         assert len(await fed.copies("c0", CONFIGMAPS)) == 2
+        for living in (three[0], three[2]):
+            await fed.eventually(lambda living=living: _misses(living, Shard(1, 3)), "the others say who is missing")
+            assert await living.leads()
         again = _shard(fed, 1, 3, "again")
         await fed.leading(again)
         await fed.eventually(lambda: _lacks(fed, "c0"), "its follower does its work")
@@ -95,6 +98,10 @@ def _shard(fed: StockFederation, index: int, count: int, name: str = "") -> Cont
 
 async def _waits_for_others(process: Controllers) -> bool:
     return lease_name(Shard(0, 2)) in await process.readyz()
+
+
+async def _misses(process: Controllers, shard: Shard) -> bool:
+    return f"shard {shard} is missing" in await process.readyz("?verbose")
 
 
 async def _everywhere(fed: StockFederation, value: str) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 from argosy.api import keys, resources
 from argosy.kube.client import Patch
@@ -16,6 +17,7 @@ __all__ = [
     "test_a_custom_kind_is_divided_and_reported_back",
     "test_a_custom_kind_that_a_policy_claims_needs_no_type_config",
     "test_a_kind_whose_type_config_goes_is_let_go_and_taken_up_again_with_it",
+    "test_a_member_owns_the_fields_of_a_custom_kind_that_its_type_config_says",
     "test_an_object_that_comes_with_its_definition_is_divided_over_all_members",
     "test_what_members_say_of_a_definition_does_not_change_what_the_control_plane_serves",
 ]
@@ -148,6 +150,48 @@ async def test_a_kind_whose_type_config_goes_is_let_go_and_taken_up_again_with_i
         assert await world.copies("two", widgets) == {}
 
 
+async def test_a_member_owns_the_fields_of_a_custom_kind_that_its_type_config_says(world: World) -> None:
+    group = f"{world.namespace}.example.com"
+    widgets = Resource(group, "v1", "widgets", "Widget")
+    async with _defined_everywhere(world, widgets, retainedFields=[".spec.size"], pathDefinition={}):
+        await world.policy(schedulingMode="Duplicate")
+        metadata = {"name": "one", "namespace": world.namespace, "labels": {keys.PROPAGATION_POLICY_LABEL: "policy"}}
+        spec = {"replicas": 6, "size": 1}
+        widget = {"apiVersion": f"{group}/v1", "kind": "Widget", "metadata": metadata, "spec": spec}
+        await world.client.create(widgets, widget)
+
+        async def arrived() -> bool:
+            return len(await world.copies("one", widgets)) == 3
+
+        await world.eventually(arrived, "it is in all members")
+        await settled(world, f"one-widgets.{group}")
+        theirs = {"spec": {"size": 5, "replicas": 7}}
+        await world.member("m1").patch(widgets, "one", theirs, world.namespace, kind=Patch.MERGE)
+
+        async def specs() -> list[dict[str, int]]:
+            return [copy["spec"] for _, copy in sorted((await world.copies("one", widgets)).items())]
+
+        async def theirs_stays() -> bool:
+            return await specs() == [{"replicas": 6, "size": 5}, spec, spec]
+
+        await world.eventually(theirs_stays, "the other field is set back")
+        await world.client.patch(widgets, "one", {"spec": {"replicas": 8, "size": 2}}, world.namespace)
+        changed = {"replicas": 8, "size": 2}
+
+        async def changed_but_for_theirs() -> bool:
+            return await specs() == [{"replicas": 8, "size": 5}, changed | {"size": 1}, changed | {"size": 1}]
+
+        await world.eventually(changed_but_for_theirs, "a member keeps the size it has, wherever that is from")
+        federated = await settled(world, f"one-widgets.{group}")
+        drift = {
+            each["cluster"]: [field["path"] for field in each.get("drift") or ()]
+            for each in federated["status"]["clusters"]
+        }
+        assert drift == {"m1": ["spec.replicas"], "m2": [], "m3": []}
+        await world.client.delete(widgets, "one", world.namespace)
+        await world.ground.eventually_gone(widgets, "one", world.namespace)
+
+
 async def test_an_object_that_comes_with_its_definition_is_divided_over_all_members(world: World) -> None:
     group = f"{world.namespace}.example.com"
     widgets = Resource(group, "v1", "widgets", "Widget")
@@ -198,8 +242,9 @@ async def test_what_members_say_of_a_definition_does_not_change_what_the_control
 
 
 @asynccontextmanager
-async def _defined_everywhere(world: World, kind: Resource, *, known: bool = True) -> AsyncIterator[None]:
-    """The definition goes to the members as any object does: by a policy. With `known`, all are seen to serve it."""
+async def _defined_everywhere(world: World, kind: Resource, *, known: bool = True, **spec: Any) -> AsyncIterator[None]:
+    """The definition goes to the members as any object does: by a policy. With `known`, all are seen to serve it. `spec` is of
+    its type config."""
     name, client = f"{kind.plural}.{kind.group}", world.client
     policy = f"{world.namespace}-everywhere"
     await client.create(
@@ -212,7 +257,8 @@ async def _defined_everywhere(world: World, kind: Resource, *, known: bool = Tru
         },
     )
     await client.create(CRDS, scaled_definition(kind, {keys.CLUSTER_PROPAGATION_POLICY_LABEL: policy}))
-    await client.create(resources.FEDERATED_TYPE_CONFIGS, scaled_type(kind))
+    type_config = scaled_type(kind)
+    await client.create(resources.FEDERATED_TYPE_CONFIGS, {**type_config, "spec": {**type_config["spec"], **spec}})
     await world.ground.install()
     try:
         await world.eventually(lambda: client.list(kind, into=bytes), f"{name} is served")

@@ -191,9 +191,37 @@ async def test_work_is_stopped_when_the_lease_cannot_be_renewed(memory_server: E
         finally:
             stopped.append(one.held())
 
-    with pytest.raises(LeaseLost):
+    with pytest.raises(LeaseLost, match=r"^one lost the lease default/leader: not renewed within 0.6 s: nobody there$"):
         await asyncio.wait_for(one.run(lead), PATIENCE)
     assert stopped == [False]
+    assert one.failures
+
+
+async def test_a_renewal_without_an_answer_is_told_as_such(
+    memory_server: EmbeddedServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    kube = memory_server.client()
+
+    async def send(request: Request) -> Response:
+        raise TimeoutError
+
+    kube.transport.send = send  # type: ignore[method-assign]
+    assert not await elector(kube, "one")._try()
+    assert "the lease default/leader: no answer in time" in caplog.text
+
+
+async def test_a_holder_that_was_replaced_says_by_whom(memory_server: EmbeddedServer) -> None:
+    kube = memory_server.client()
+    one = elector(kube, "one")
+
+    async def lead() -> None:
+        lease = await kube.get(LEASES, "leader", "default")
+        lease["spec"]["holderIdentity"] = "two"
+        await kube.update(LEASES, lease, "default")
+        await asyncio.Event().wait()
+
+    with pytest.raises(LeaseLost, match=r"^one lost the lease default/leader: two holds it now$"):
+        await asyncio.wait_for(one.run(lead), PATIENCE)
 
 
 async def test_a_renewal_that_comes_too_late_does_not_make_the_leader_go_on(memory_server: EmbeddedServer) -> None:
@@ -216,7 +244,7 @@ async def test_a_renewal_that_comes_too_late_does_not_make_the_leader_go_on(memo
         slow = True
         await asyncio.Event().wait()
 
-    with pytest.raises(LeaseLost):
+    with pytest.raises(LeaseLost, match="not renewed within 10 s: the answer came too late"):
         await asyncio.wait_for(one.run(lead), PATIENCE)
 
 

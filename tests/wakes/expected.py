@@ -334,7 +334,15 @@ _TESTS = [
         f"{_CONTROL}wakes.py::test_what_a_member_refused_is_carried_when_it_answers_again[unretried]",
     ),
     (
-        "dispatch/facts of a cluster/a cluster came, went or changed",
+        "dispatch/federatedclusters.core.kubeadmiral.io/a member that was not ready answers again",
+        f"{_CONTROL}outage_times.py::test_a_member_that_is_back_has_what_it_missed_before_it_counts_as_ready[cut]",
+    ),
+    (
+        "evictions/federated objects/how much is in each zone, and left it",
+        f"{_CONTROL}failover_pacing.py::test_a_share_of_the_zone_leaves_in_a_minute_and_the_rest_later",
+    ),
+    (
+        "dispatch/reach of a cluster/a cluster came, went or became ready",
         f"{_CONTROL}wakes.py::test_what_an_unready_cluster_missed_is_carried_when_it_is_ready[watchful]",
     ),
     ("aggregate/copies in members/a member changed a copy", f"{_CONTROL}wakes.py::test_what_a_member_reports_is_told"),
@@ -367,12 +375,36 @@ _TESTS = [
         f"{_CONTROL}wakes.py::test_a_collected_status_that_others_wrote_over_is_put_right[cluster-scoped]",
     ),
     (
-        "aggregate/facts of a cluster/a cluster can be read again, or no more",
+        "aggregate/reach of a cluster/a cluster can be read again, or no more",
         f"{_CONTROL}wakes.py::test_of_a_paused_object_it_is_told_which_members_cannot_be_read[watchful]",
     ),
     (
         "aggregate/federatedclusters.core.kubeadmiral.io/a cluster is heard of again, or no more",
         f"{_CONTROL}silence.py::test_a_member_that_is_gone_is_told_within_seconds_and_moves_nothing[cut-10.0]",
+    ),
+    (
+        "policy uses/federated objects/which policies objects name",
+        f"{_CONTROL}policy_counts.py::test_policies_say_how_many_objects_use_them",
+    ),
+    (
+        "policy counts/uses of policies/more or fewer objects name it",
+        f"{_CONTROL}policy_counts.py::test_policies_say_how_many_objects_use_them",
+    ),
+    (
+        "policy counts/propagationpolicies.core.kubeadmiral.io/it came, or somebody wrote its count",
+        f"{_CONTROL}policy_counts.py::test_a_count_that_somebody_wrote_is_put_right[propagationpolicies]",
+    ),
+    (
+        "policy counts/clusterpropagationpolicies.core.kubeadmiral.io/it came, or somebody wrote its count",
+        f"{_CONTROL}policy_counts.py::test_a_count_that_somebody_wrote_is_put_right[clusterpropagationpolicies]",
+    ),
+    (
+        "policy counts/overridepolicies.core.kubeadmiral.io/it came, or somebody wrote its count",
+        f"{_CONTROL}policy_counts.py::test_a_count_that_somebody_wrote_is_put_right[overridepolicies]",
+    ),
+    (
+        "policy counts/clusteroverridepolicies.core.kubeadmiral.io/it came, or somebody wrote its count",
+        f"{_CONTROL}policy_counts.py::test_a_count_that_somebody_wrote_is_put_right[clusteroverridepolicies]",
     ),
     (
         "failover/federatedclusters.core.kubeadmiral.io/it, or another one, became ready or unready, or its taints changed",
@@ -389,6 +421,10 @@ _TESTS = [
     (
         "clusters/federatedclusters.core.kubeadmiral.io/the owner heard of the member again",
         f"{_CONTROL}shards.py::test_all_shards_watch_again_when_the_owner_hears_of_a_member",
+    ),
+    (
+        "policy uses/uses of policies in other shards/which policies objects of other shards name",
+        f"{_CONTROL}policy_counts.py::test_shards_count_together_what_names_a_policy_without_a_namespace",
     ),
 ]
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from argosy.api.conditions import JOINED, OFFLINE, READY, RESPONDING
+from argosy.api.conditions import CLUSTER_NOT_REACHABLE, JOINED, OFFLINE, READY, RESPONDING
 from argosy.kube.objects import Metadata
 
 __all__ = [
@@ -95,6 +95,17 @@ class FederatedCluster(msgspec.Struct, frozen=True, rename="camel"):
     @property
     def ready(self) -> bool:
         return self._is_true(READY)
+
+    @property
+    def answers(self) -> bool:
+        """Whether it may be written to: it is ready, or was not only because nobody answered, and somebody does again.
+
+        That it is ready, and gets what is new, is told once it has answered for a while.
+        """
+        ready, responding = self.condition(READY), self.condition(RESPONDING)
+        if ready is None or ready.status == "True" or responding is None:
+            return self.ready
+        return responding.status == "True" and ready.reason == CLUSTER_NOT_REACHABLE[0]
 
     @property
     def offline(self) -> bool:

@@ -1,5 +1,6 @@
 """Conditions, propagation states and event reasons of the federation API: the texts users and tools match on."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
@@ -63,6 +64,13 @@ CHECK_CLUSTERS: Final = "CheckClusters"
 OVERRIDES_APPLIED: Final = "OverridesApplied"
 
 
+#: Argosy's own, on a federated object: True while copies have fields that others changed, absent otherwise. The policy wants
+#: these reported, or they could not be repaired.
+DRIFTED: Final = "Drifted"
+DRIFT_REPORTED_REASON: Final = "Reported"
+DRIFT_NOT_REPAIRED_REASON: Final = "NotRepaired"
+
+
 class Refused(StrEnum):
     """Why nothing of a federated object is sent to any member: reason of its condition and of its event."""
 
@@ -110,6 +118,15 @@ class Propagation(StrEnum):
     SET_LAST_REPLICASET_NAME_FAILED = "SetLastReplicasetNameFailed"
 
 
+#: Events about these states have another reason, as in KubeAdmiral; all others have the state itself.
+OPERATION_FAILED: Final[Mapping[str, str]] = {
+    Propagation.CREATION_FAILED: "CreateInClusterFailed",
+    Propagation.UPDATE_FAILED: "UpdateInClusterFailed",
+    Propagation.DELETION_FAILED: "DeleteInClusterFailed",
+    Propagation.LABEL_REMOVAL_FAILED: "RemoveManagedLabelFromInClusterFailed",
+}
+
+
 class EventReason(StrEnum):
     """Reasons of the events recorded on federated objects, their sources, and clusters."""
 
@@ -132,7 +149,10 @@ class EventReason(StrEnum):
     CREATE_IN_CLUSTER = "CreateInCluster"
     UPDATE_IN_CLUSTER = "UpdateInCluster"
     DELETE_IN_CLUSTER = "DeleteInCluster"
+    REMOVE_MANAGED_LABEL = "RemoveManagedLabelFromInCluster"
     REPLACED_IN_CLUSTER = "ReplacedInCluster"
+    DRIFT_REPAIRED = "DriftRepaired"
+    DRIFT_LEFT = "DriftLeft"
     ENSURE_DELETION_FAILED = "EnsureDeletionFailed"
     WAIT_FOR_CASCADING_DELETE = "WaitForCascadingDelete"
     AUTO_MIGRATION_INFO_UPDATED = "AutoMigrationInfoUpdated"
@@ -143,6 +163,7 @@ class EventReason(StrEnum):
     TOKEN_RENEWED = "TokenRenewed"
     ROLE_UPDATED = "MemberRoleUpdated"
     CLUSTER_FAILED = "ClusterFailed"
+    FAILOVER_PACED = "FailoverPaced"
     CLUSTER_RECOVERED = "ClusterRecovered"
     TERMINATING_CLUSTER_BLOCKED = "HandleTerminatingClusterBlocked"
     TERMINATING_CLUSTER_FAILED = "HandleTerminatingClusterFailed"
@@ -150,3 +171,5 @@ class EventReason(StrEnum):
     WEBHOOK_CONFIGURATION_ERROR = "WebhookConfigurationError"
     PROFILE_INVALID = "SchedulingProfileInvalid"
     PROFILE_ARGUMENTS_UNUSED = "PluginConfigUnused"
+    SHARD_MISSING = "ShardMissing"
+    SHARD_BACK = "ShardBack"

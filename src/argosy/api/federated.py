@@ -16,6 +16,7 @@ __all__ = [
     "ClusterPatches",
     "CollectedFieldsWithCluster",
     "CollectedStatus",
+    "DriftedField",
     "FederatedCondition",
     "FederatedObject",
     "FederatedSpec",
@@ -76,6 +77,22 @@ class FederatedSpec(msgspec.Struct, frozen=True, rename="camel", omit_defaults=T
     follows: tuple[LeaderReference, ...] = ()
 
 
+class DriftedField(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """A field of a copy that somebody changed in the member. Argosy's own.
+
+    A value that is not there is left out, and so are both of a Secret. An empty path is the whole object, which was deleted
+    there; `*` stands for more fields than can be listed.
+    """
+
+    path: str
+    #: When it was noticed.
+    since: str
+    theirs: Any | UnsetType = UNSET
+    ours: Any | UnsetType = UNSET
+    #: The copy still has their value.
+    left: bool = False
+
+
 class PropagationEntry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """State in one cluster; `status` is one of `conditions.Propagation`.
 
@@ -91,6 +108,8 @@ class PropagationEntry(msgspec.Struct, frozen=True, rename="camel", omit_default
     digest: str = ""
     uid: str = ""
     message: str = ""
+    #: What was changed there behind our back, the newest first.
+    drift: tuple[DriftedField, ...] = ()
 
 
 class FederatedCondition(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):

@@ -97,6 +97,8 @@ REFUSE_OBJECT_OVERRIDES: Final = ARGOSY_PREFIX + "refuse-object-overrides"
 #: ready for so long it has recovered.
 FAILOVER_AFTER: Final = ARGOSY_PREFIX + "failover-after"
 FAILBACK_AFTER: Final = ARGOSY_PREFIX + "failback-after"
+#: What is held up of the failover of a cluster, in words.
+FAILOVER_STATE: Final = ARGOSY_PREFIX + "failover"
 #: On a propagation policy: how many replicas may return to a recovered cluster at a time.
 FAILBACK_REPLICAS: Final = ARGOSY_PREFIX + "failback-replicas"
 
@@ -133,6 +135,8 @@ TO_BE_REMOVED: Final = ARGOSY_PREFIX + "to-be-removed"
 #: JSON `{"total": …, "leaving": {cluster: {"share": …, "done": …}}}`: completions of a divided Job that succeeded in clusters it
 #: left, and those of copies that are to be removed.
 COMPLETED: Final = ARGOSY_PREFIX + "completed"
+#: `Report` on a federated object: what others change in its copies is left there and shown, as its policy says.
+DRIFT_CORRECTION: Final = ARGOSY_PREFIX + "drift-correction"
 #: JSON `{"reason": …, "message": …}`: why the pass stopped and the last good placement is held.
 HELD: Final = ARGOSY_PREFIX + "held"
 #: JSON `{"cause": …, "clusters": […], "since": …}`: copies that would be taken away with too many others, and stay until that is
@@ -284,6 +288,8 @@ BINPACK: Final = "Binpack"
 AGGREGATED: Final = "Aggregated"
 WEBSTER: Final = "Webster"
 CENTRALIZED: Final = "centralized"
+REPAIR: Final = "Repair"
+REPORT: Final = "Report"
 NAMESPACED: Final = "Namespaced"
 CLUSTER: Final = "Cluster"
 FULL: Final = "full"

@@ -135,6 +135,8 @@ class PropagationPolicySpec(msgspec.Struct, frozen=True, rename="camel", omit_de
     priority: int = 0
     #: `Confirm`: no copy is taken away because something besides the object itself changed, before somebody confirms that.
     removal_protection: str = ""
+    #: `Report`: what others change in members stays there, and is shown.
+    drift_correction: str = ""
 
     @property
     def placing(self) -> "PropagationPolicySpec":

@@ -18,6 +18,7 @@ __all__ = [
     "Has",
     "Is",
     "Lacks",
+    "Like",
     "Not",
     "Other",
     "Path",
@@ -77,8 +78,15 @@ class Other(msgspec.Struct, frozen=True):
     values: tuple[str | bool, ...]
 
 
+class Like(msgspec.Struct, frozen=True):
+    """A text at the path is as the pattern says from its beginning to its end (RE2, and the same in Python)."""
+
+    path: Path
+    pattern: str
+
+
 class Unlike(msgspec.Struct, frozen=True):
-    """A text at the path is not as the pattern says from its beginning to its end (RE2, and the same in Python)."""
+    """A text at the path is not as the pattern says."""
 
     path: Path
     pattern: str
@@ -103,7 +111,7 @@ class Any(msgspec.Struct, frozen=True):
     parts: tuple["Predicate", ...]
 
 
-Predicate = Has | Lacks | Is | Other | Unlike | Below | Not | All | Any
+Predicate = Has | Lacks | Is | Other | Like | Unlike | Below | Not | All | Any
 
 
 # Evaluated.
@@ -125,6 +133,9 @@ def holds(predicate: Predicate, obj: Json) -> bool:
             return any(_among(value, values) for value in _values(obj, path))
         case Other(path, values):
             return any(not _among(value, values) for value in _values(obj, path))
+        case Like(path, pattern):
+            texts = (value for value in _values(obj, path) if isinstance(value, str))
+            return any(re.fullmatch(pattern, text, re.ASCII) is not None for text in texts)
         case Unlike(path, pattern):
             texts = (value for value in _values(obj, path) if isinstance(value, str))
             return any(re.fullmatch(pattern, text, re.ASCII) is None for text in texts)
@@ -174,6 +185,8 @@ def cel(predicate: Predicate) -> str:
             return _on("object", path, lambda value: f"{value} in {_list(values)}")
         case Other(path, values):
             return _on("object", path, lambda value: f"!({value} in {_list(values)})")
+        case Like(path, pattern):
+            return _on("object", path, lambda value: f"{value}.matches({literal(f'^({pattern})$')})")
         case Unlike(path, pattern):
             return _on("object", path, lambda value: f"!{value}.matches({literal(f'^({pattern})$')})")
         case Below(path, number):

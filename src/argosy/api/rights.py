@@ -104,7 +104,7 @@ def _own_rules() -> list[Rule]:
         _rule(own, ["federatedclusters"], [*_READ, "patch"]),
         _rule(own, _FEDERATED, [*_READ, "create", "update", "patch", "delete"]),
         _rule(own, _COLLECTED, [*_READ, "create", "update"]),
-        _rule(own, [f"{plural}/status" for plural in ("federatedclusters", *_FEDERATED)], ["patch"]),
+        _rule(own, [f"{plural}/status" for plural in ("federatedclusters", *_FEDERATED, *_POLICIES)], ["patch"]),
         _rule(own, [f"{plural}/finalizers" for plural in ("federatedclusters", *_FEDERATED)], ["update"]),
         _rule([""], ["events"], ["create", "patch"]),
         _rule(["scheduling.k8s.io"], ["priorityclasses"], _READ),

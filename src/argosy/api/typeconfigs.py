@@ -4,7 +4,7 @@ The name of a type config is part of the names of its federated objects, so stoc
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -14,6 +14,7 @@ from argosy.kube.objects import Metadata
 from argosy.kube.resource import Resource
 
 __all__ = [
+    "FIELD_PATH",
     "FederatedTypeConfig",
     "FollowerRules",
     "NamedReference",
@@ -26,6 +27,10 @@ __all__ = [
     "manifests",
     "revision",
 ]
+
+
+#: How a path of `retainedFields` looks.
+FIELD_PATH: Final = r"[.]?[A-Za-z0-9_-]+(\[[*]\])?([.][A-Za-z0-9_-]+(\[[*]\])?)*"
 
 
 class SourceType(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -84,6 +89,8 @@ class TypeConfigSpec(msgspec.Struct, frozen=True, rename="camel", omit_defaults=
     followers: FollowerRules = FollowerRules()
     #: Argosy's own: what is known of the kind's status otherwise.
     status_rules: StatusRules | None = None
+    #: Argosy's own: dotted paths of fields that members own, `[*]` for the items of a list by their names.
+    retained_fields: tuple[str, ...] = ()
 
 
 class FederatedTypeConfig(msgspec.Struct, frozen=True, rename="camel"):

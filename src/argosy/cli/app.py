@@ -25,6 +25,7 @@ from argosy.cli.commands import (
     taint,
     up,
 )
+from argosy.cli.options.upstream import TakesUpstreamFlags
 
 __all__ = ["app"]
 
@@ -63,13 +64,13 @@ def options(
     context.obj = Target(kubeconfig, kube_context)
 
 
-app.command()(up.up)
+app.command(cls=TakesUpstreamFlags)(up.up)
 app.command()(up.down)
 app.command()(server.server)
 app.command()(sim.sim)
 app.command()(install.install)
 app.command()(install.uninstall)
-app.command()(controllers.controllers)
+app.command(cls=TakesUpstreamFlags)(controllers.controllers)
 app.command()(join.join)
 app.command()(join.unjoin)
 app.command()(taint.taint)

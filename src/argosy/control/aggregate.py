@@ -130,7 +130,7 @@ class Aggregate(Loop[SourceKey]):
         yield Wake(federated, self._of_federated, "it was dispatched", delay=longest)
         why = "others wrote its collected status"
         yield Wake(self._caches.collected_changes, self._of_collected, why, delay=timings.status_quiet)
-        yield Sweep(self._fleet.facts, itself, self._in_clusters, "a cluster can be read again, or no more", 1)
+        yield Sweep(self._fleet.reach, itself, self._in_clusters, "a cluster can be read again, or no more", 1)
         yield Sweep(self._caches.clusters, _heard_of, self._in_clusters, "a cluster is heard of again, or no more", 1)
 
     def _of_copy(self, copy: CopyChange) -> list[SourceKey]:
@@ -310,7 +310,7 @@ class Aggregate(Loop[SourceKey]):
             if cluster is None:
                 continue
             synced = self._collector.synced(name, config.name)
-            answers = cluster.ready and cluster.silent_since is None
+            answers = cluster.answers and cluster.silent_since is None
             if answers and not synced:
                 if not self._collector.failing(name, config.name):
                     return None

@@ -105,7 +105,7 @@ class Causes:
             known = stored.get(name)
             if (known is None or known.reason != cause.reason) and (name, cause.reason) not in told:
                 text = f"{cause.reason}: {cause.message}" if cause.message else cause.reason
-                self._recorder.event(federated, "Warning", cause.reason, f"{name}: {text}")
+                self._recorder.for_user(federated, "Warning", cause.reason, f"{name}: {text}")
                 told[name, cause.reason] = now
         if told:
             self._told[key] = told

@@ -250,7 +250,7 @@ class Clusters(Loop[str]):
         finalizers = cluster.metadata.finalizers
         if keys.CASCADING_DELETE_FINALIZER in finalizers:
             member = await self._reached(cluster) if cluster.joined else None
-            if keys.CASCADING_DELETE in cluster.metadata.annotations and cluster.joined and not cluster.ready:
+            if keys.CASCADING_DELETE in cluster.metadata.annotations and cluster.joined and not cluster.answers:
                 # Copies are deleted once it is ready again, and nobody else looks while it leaves.
                 await self._health.publish(cluster, member)
                 cluster = self._caches.clusters.get(cluster.name) or cluster

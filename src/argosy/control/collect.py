@@ -80,6 +80,11 @@ class Collector:
         informer = self._informers.get((cluster, type_name))
         return informer is not None and informer.has_synced
 
+    def is_followed(self, cluster: str, type_name: str) -> bool:
+        """Whether the cache is filled, and the member tells of changes."""
+        informer = self._informers.get((cluster, type_name))
+        return informer is not None and informer.is_followed
+
     def failing(self, cluster: str, type_name: str) -> bool:
         """Whether the first list was tried and failed."""
         informer = self._informers.get((cluster, type_name))

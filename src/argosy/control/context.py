@@ -3,6 +3,7 @@
 Every part gets all it needs in its constructor. `states` are the parts that follow changes, in the order of subscription.
 """
 
+import contextlib
 import socket
 from typing import Any
 
@@ -15,6 +16,7 @@ from argosy.control.copies.operations import Operations
 from argosy.control.copies.pause import Pause
 from argosy.control.fence import Fence, fenced
 from argosy.control.followers import Followers
+from argosy.control.install.existing import mark
 from argosy.control.members import join
 from argosy.control.members.access import Access
 from argosy.control.members.cascade import Cascade
@@ -24,9 +26,11 @@ from argosy.control.members.member import Members
 from argosy.control.members.probe import Prober
 from argosy.control.members.secrets import MemberSecrets, SecretView
 from argosy.control.options import Options
+from argosy.control.policies.uses import PolicyUses
 from argosy.control.scheduling.arrivals import Arrivals
 from argosy.control.scheduling.claims import Claims
 from argosy.control.scheduling.done import DoneWork
+from argosy.control.scheduling.evictions import Evictions
 from argosy.control.scheduling.placed import PlacedWorkloads
 from argosy.control.scheduling.plugin_workers import PluginWorkers
 from argosy.control.scheduling.priorities import Priorities
@@ -34,15 +38,18 @@ from argosy.control.scheduling.profiles import Profiles
 from argosy.control.scheduling.remote_plugins import RemotePlugins
 from argosy.control.scheduling.reservations import ReservedFleet
 from argosy.control.scheduling.webhooks import Webhooks
+from argosy.control.sharding.others import OtherShards
 from argosy.control.sharding.peers import PeerReservations
 from argosy.control.sharding.publisher import ReservationPublisher
 from argosy.control.telemetry.events import ObjectRecorder
 from argosy.control.telemetry.latency import LatencyMarks
 from argosy.control.telemetry.metrics import Metrics
+from argosy.control.telemetry.upstream import UpstreamMetrics
 from argosy.control.timings import Timings
 from argosy.control.wake import State
 from argosy.kube.backoff import Backoff
 from argosy.kube.client import Client
+from argosy.kube.errors import ApiError, TransportError
 from argosy.kube.events import EventRecorder
 from argosy.kube.informer import Informer
 from argosy.kube.queue import WorkQueue
@@ -98,9 +105,13 @@ class ControllerContext:
         self.claims = Claims(self.caches)
         self.peers = None if shard.is_whole else PeerReservations(client, shard, timings)
         self.reserved = ReservedFleet(self.caches, self.collector, self.fleet, self.peers)
+        self.uses = PolicyUses(self.caches, self.peers)
         self.publisher = self._publisher()
+        self.others = None if shard.is_whole else OtherShards(client, shard, self.caches, self.events, metrics, timings)
+        self.evictions = Evictions(self.caches, self.fleet, options.failover, timings)
         self.done = DoneWork(self.caches, self.collector)
         self.followers = Followers(self.caches, self.brake)
+        self.upstream = UpstreamMetrics(metrics, self.caches, self.uses)
         self.arrivals = Arrivals(self.caches, self.fleet, timings)
         self.placed = PlacedWorkloads(self.caches, self.fleet.snapshot.workloads)
         # Every shard calls webhooks; only one records events about their configuration.
@@ -116,7 +127,8 @@ class ControllerContext:
         states: list[State] = [self.caches, self.fleet, self.brake, self.collector]
         if self.katalyst is not None:
             states.append(self.katalyst)
-        inputs: list[State] = [self.claims, self.reserved, self.done, self.followers, self.arrivals, self.placed]
+        inputs: list[State] = [self.claims, self.reserved, self.evictions, self.done, self.followers]
+        inputs += [self.arrivals, self.placed, self.uses]
         return [*states, self.prober, *inputs, self.webhooks, self.profiles]
 
     def queue(self) -> WorkQueue[Any]:
@@ -125,6 +137,7 @@ class ControllerContext:
 
     async def start(self) -> None:
         """Start watching; returns when everything that decisions depend on is known."""
+        self.metrics.registry.register(self.upstream)
         self.tasks.start("events", self.events.run)
         self.tasks.start("watch cluster secrets", self.secrets.informer.run)
         self.tasks.start("watch priority classes", self.priorities.informer.run)
@@ -132,11 +145,17 @@ class ControllerContext:
             self.tasks.start("watch reservations of other shards", self.peers.informer.run)
         await self.caches.run()
         await self.secrets.informer.synced.wait()
+        if self.options.shard.owns_cluster_scoped:
+            self.tasks.start_once("mark the system namespace", self._mark_system_namespace)
         self.profiles.check_all()
         if self.publisher is not None:
             self.tasks.start("publish reservations", self.publisher.run)
+        if self.others is not None:
+            self.tasks.start("watch leases of other shards", self.others.run)
 
     async def close(self) -> None:
+        with contextlib.suppress(KeyError):  # it was not started
+            self.metrics.registry.unregister(self.upstream)
         await self.profiles.close()
         await self.webhooks.close()
         await self.members.close()
@@ -145,11 +164,23 @@ class ControllerContext:
         liveness = self.timings.watch_liveness
         return Informer(self.client, join.SECRETS, SecretView, namespace=keys.SYSTEM_NAMESPACE, liveness=liveness)
 
+    async def _mark_system_namespace(self) -> None:
+        """As `argosy install` makes it. Helm makes it without annotations."""
+        system = self.caches.system.get(keys.SYSTEM_NAMESPACE)
+        if system is not None and not system.metadata.annotations.get(keys.NO_FEDERATED_RESOURCE):
+            with contextlib.suppress(ApiError, TransportError):
+                await mark(self.client, self.caches.system.resource, keys.SYSTEM_NAMESPACE, None)
+
     def _publisher(self) -> ReservationPublisher | None:
         if self.peers is None:
             return None
         return ReservationPublisher(
-            self.client, self.options.shard, lambda: self.reserved.totals, self.peers, self.timings
+            self.client,
+            self.options.shard,
+            lambda: self.reserved.totals,
+            self.uses.of_cluster_scoped,
+            self.peers,
+            self.timings,
         )
 
     def _connector(self, chosen: Connector | None, fence: Fence | None) -> Connector:

@@ -34,7 +34,7 @@ from argosy.control.copies.operations import Applied, Operations
 from argosy.control.copies.pause import Pause, PauseGuard, pause_changed
 from argosy.control.copies.replacements import is_served_elsewhere
 from argosy.control.copies.report import Report
-from argosy.control.copies.rounds import Rounds, Work
+from argosy.control.copies.rounds import Rounds, Work, next_round
 from argosy.control.copies.unsent import unsent, unsent_anywhere
 from argosy.control.fence import Withheld
 from argosy.control.members.guarded import Guarded
@@ -138,16 +138,18 @@ class Dispatch(Loop[FederatedKey]):
         yield Wake(caches.catalog.changes, self._of_type, "its type came or changed: it may have waited for that", 1)
         gone = "its type is not federated any more"
         yield Wake(caches.catalog.changes, self._of_gone_type, gone, 1, self._timings.types_kept)
-        yield Wake(self._brake.judged, lambda key: [key.federated], "whether it is deleted with its copies was decided")
+        yield Wake(self._brake.judged, self._of_judged, "whether it is deleted with its copies was decided")
         yield Wake(caches.system, self._if_fleet_paused, "the fleet was paused or resumed", 1)
         changes = self._collector.changes
         yield Wake(changes, self._of_removed_copy, "a copy that was to go is gone")
         yield Wake(changes, self._of_lost_copy, "a copy that was to stay is gone", delay=settled)
         yield Wake(changes, self._of_drifted_copy, "a copy is not as it was written", 1, settled)
         yield Sweep(caches.clusters, _paused_or_resumed, self._in_clusters, "a cluster was paused or resumed", 1)
+        why = "a member that was not ready answers again"
+        yield Sweep(caches.clusters, _answering_again, self._in_clusters, why, 1)
         yield Sweep(self._members.changes, _connected, self._in_clusters, "a member was connected", 1)
         yield Sweep(self._members.recovered, itself, self._in_clusters, "a member answers again", 1)
-        yield Sweep(self._fleet.facts, itself, self._in_clusters, "a cluster came, went or changed", 1)
+        yield Sweep(self._fleet.reach, itself, self._in_clusters, "a cluster came, went or became ready", 1)
 
     def _of_federated(self, change: Change[FederatedView]) -> list[FederatedKey]:
         if change.origin == DISPATCH and change.new is not None and same_but_for_status(change.old, change.new):
@@ -175,6 +177,10 @@ class Dispatch(Loop[FederatedKey]):
         if old is not None and new is None:
             label = (old.api_version, old.kind)
             yield from (key for key, view in self._all() if label in view.metadata.labels.items())
+
+    def _of_judged(self, key: SourceKey) -> list[FederatedKey]:
+        view = self._caches.federated_view(key)
+        return [key.federated] if view is not None and view.metadata.deletion_timestamp else []
 
     def _if_fleet_paused(self, change: Change[Partial]) -> Iterator[FederatedKey]:
         if pause_changed(change):
@@ -344,8 +350,11 @@ class Dispatch(Loop[FederatedKey]):
                 absent = known and self._collector.get(name, item.config.name, item.member_key) is None
                 return Applied(None if absent else Propagation.WAITING_FOR_CASCADING_DELETION)
             return Applied(Propagation.CLUSTER_TERMINATING if wanted else None)
-        if not cluster.ready:
+        if not cluster.answers:
             return Applied(Propagation.CLUSTER_NOT_READY if wanted else Propagation.WAITING_FOR_REMOVAL)
+        if not cluster.ready and not self._collector.is_followed(name, item.config.name):
+            waits = Propagation.CLUSTER_NOT_READY if wanted else Propagation.WAITING_FOR_REMOVAL
+            return Applied(waits, retry_after=self._timings.conflict)
         if wanted and (why := item.held.why(name)):
             return Applied(Propagation.APPLY_OVERRIDES_FAILED, held=why)
         if wanted and keys.CASCADING_DELETE_FINALIZER not in cluster.metadata.finalizers:
@@ -361,8 +370,12 @@ class Dispatch(Loop[FederatedKey]):
         patches = item.patches(member.name)
         wanted_digest = item.digest(member.name)
         observed = self._collector.get(member.name, item.config.name, item.member_key)
-        if observed is not None and is_current(record, wanted_digest, observed.metadata, template, patches):
+        since = item.since(member.name, observed.metadata if observed is not None else None)
+        settled = since.reports or not since.left
+        if settled and observed is not None and is_current(record, wanted_digest, observed.metadata, template, patches):
             return Applied(Propagation.OK, observed.metadata)
+        # Where others' changes were looked at, the version on record says nothing about what the copy is like.
+        written = None if since.left or since.keeps else record
         try:
             adopt = adoption.adopts(annotations) and adoption.may_adopt(annotations, member.name)
             return await self._operations.apply(
@@ -371,9 +384,10 @@ class Dispatch(Loop[FederatedKey]):
                 item.member_key,
                 lambda present: self._labelled(item, render(template, patches, present, annotations, item.config)),
                 lambda desired, present: (
-                    not needs_update(desired, present, record, wanted_digest, version_of(_metadata(present)))
+                    not needs_update(desired, present, written, wanted_digest, version_of(_metadata(present)))
                 ),
                 adopt=adopt,
+                since=since,
             )
         except RenderError as error:
             return Applied(error.status, error=str(error))
@@ -381,14 +395,10 @@ class Dispatch(Loop[FederatedKey]):
             return Applied(Propagation.COMPUTE_RESOURCE_FAILED, error=str(error))
 
     def _next(self, results: dict[str, Applied]) -> Result | None:
-        waits = [applied.retry_after for applied in results.values() if applied.retry_after is not None]
-        errors = [f"{name}: {applied.error}" for name, applied in results.items() if applied.failed]
-        if errors:
+        found = next_round(results, self._timings.deletion_recheck)
+        if found is not None and found.error:
             self._metrics.failures.labels("dispatch").inc()
-            return Result(error="; ".join(errors[:3]))
-        if any(applied.status is Propagation.WAITING_FOR_REMOVAL for applied in results.values()):
-            waits.append(self._timings.deletion_recheck)
-        return Result(requeue_after=min(waits)) if waits else None
+        return found
 
     # Deletion.
 
@@ -418,6 +428,8 @@ class Dispatch(Loop[FederatedKey]):
         if complete and all(applied.status is None for applied in results.values()):
             left = [f for f in item.federated.metadata.finalizers if f != keys.SYNC_FINALIZER]
             await self._report.finalizers(item, left)
+            if any(applied.wrote == "release" for applied in results.values()):  # copies stay, and nothing else says so
+                self._report.tell(item, results)
             self._marks.drop(item.source)
             self._report.forget(item.key)
             return None
@@ -436,7 +448,7 @@ class Dispatch(Loop[FederatedKey]):
         if cluster is None or (not cluster.joined and _never_written(item.record(cluster_name))):
             return Applied(None)
         member = self._members.get(cluster_name)
-        if not cluster.joined or not cluster.ready or member is None:
+        if not cluster.joined or not cluster.answers or member is None:
             return Applied(Propagation.CLUSTER_NOT_READY)
         if self._pause.cluster(cluster):
             return Applied(Propagation.WAITING_FOR_REMOVAL)
@@ -455,6 +467,12 @@ class Dispatch(Loop[FederatedKey]):
 
 def _connected(connected: Connected) -> tuple[str, ...]:
     return (connected.name,) if connected.member is not None else ()
+
+
+def _answering_again(change: Change[FederatedCluster]) -> tuple[str, ...]:
+    old, new = change.old, change.new
+    answers = old is not None and new is not None and new.answers and not old.answers
+    return (change.key,) if answers else ()
 
 
 def _paused_or_resumed(change: Change[FederatedCluster]) -> tuple[str, ...]:

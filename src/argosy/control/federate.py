@@ -44,9 +44,8 @@ from argosy.kube.informer import Change
 from argosy.kube.objects import Metadata, decode
 from argosy.kube.queue import Result, WorkQueue
 from argosy.kube.references import reference_to
-from argosy.plan.brake.cause import Cause, text_of
 from argosy.plan.brake.held_removal import held_removal_of, with_held_removal
-from argosy.plan.brake.kept import kept
+from argosy.plan.brake.kept import kept, told
 from argosy.plan.copies import placement
 from argosy.plan.failover.custom_migration import next_expiry
 from argosy.plan.failover.failover import BEHIND_ALL
@@ -56,7 +55,6 @@ from argosy.plan.pipeline.federate import NameTaken
 from argosy.plan.pipeline.held import HeldReason
 from argosy.plan.pipeline.policy import override_refs
 from argosy.plan.pipeline.run import Outcome
-from argosy.plan.pipeline.state import Note
 from argosy.plan.scheduling.rules import NO_RULES
 from argosy.plan.scheduling.wakeups import Concern, Wakeups
 
@@ -128,6 +126,7 @@ class Federate(Loop[SourceKey]):
             shared.priorities,
             migrate,
             Failback(shared.caches, shared.collector),
+            shared.evictions,
             shared.done,
             shared.followers,
             shared.arrivals,
@@ -209,16 +208,24 @@ class Federate(Loop[SourceKey]):
             self._deleted_at.pop(key, None)
             self._suspended.forget(key)
             self._basis.done.forget(key)
+            self._basis.unwritten.note(key, None)
             for marks in self._marks:
                 marks.drop(key)
             return [key] if self._finalized.gone(told) else []
         if change.origin or not self._concerns(key, change.new.metadata):
             return []
-        if change.old is None or change.old.metadata.generation != change.new.metadata.generation:
+        if self._is_write(told):
             for marks in self._marks:
                 marks.started(key, change.new.metadata.generation)
         self._incoming(FedObjChanged)
         return [key]
+
+    def _is_write(self, told: SourceChange) -> bool:
+        """Whether a user has just written it. Of what the first list brings, nobody knows when it was written."""
+        old, new = told.change.old, told.change.new
+        if old is None:
+            return self._caches.sources_synced(told.type)
+        return new is not None and old.metadata.generation != new.metadata.generation
 
     def _of_federated(self, change: Change[FederatedView]) -> list[SourceKey]:
         """Another controller's step is done, a recorded removal can be dropped, or the federated object was deleted."""
@@ -250,20 +257,38 @@ class Federate(Loop[SourceKey]):
         return list(self._waiting_for_others)
 
     def _concerned(self, clusters: Collection[str]) -> Iterator[Due[SourceKey] | None]:
-        """By priority; objects that stay where they are come last."""
-        waiting: dict[int, list[SourceKey]] = {}
+        """First who is in one of these clusters and may have to leave it, then who may have to be placed anew for another reason.
+        Those of whom only the record is behind come last. Each by priority."""
         wakeups = Wakeups(self._fleet.snapshot)
-        for key, source in self._caches.all_sources():
-            if key.type == "namespaces":
-                waiting.setdefault(1, []).append(key)  # objects in the namespace wait for it
-            elif (concern := self._concern(key, source.metadata, wakeups)) is not Concern.NONE:
-                later = BEHIND_ALL if concern is Concern.RECORD else 0
-                waiting.setdefault(self._basis.rank(key) + later, []).append(key)
+        inside: list[SourceKey] = []
+        others: list[SourceKey] = []
+        for key, _ in self._caches.all_sources():
+            view = self._caches.federated_view(key)
+            (others if view is None or view.placed.isdisjoint(clusters) else inside).append(key)
             yield None
-        for rank in sorted(waiting):
-            for key in waiting[rank]:
-                self._incoming(ClusterChanged)
-                yield Due(key, rank)
+        for found, urgency in ((inside, 0), (others, BEHIND_ALL)):
+            waiting: dict[int, list[SourceKey]] = {}
+            for key in found:
+                rank = self._rank(key, wakeups, urgency)
+                if rank is not None:
+                    waiting.setdefault(rank, []).append(key)
+                yield None
+            for rank in sorted(waiting):
+                for key in waiting[rank]:
+                    self._incoming(ClusterChanged)
+                    yield Due(key, rank)
+
+    def _rank(self, key: SourceKey, wakeups: Wakeups, urgency: int) -> int | None:
+        """None if the change does not concern it."""
+        source = self._caches.source(key)
+        if source is None:
+            return None
+        if key.type == "namespaces":
+            return 1  # objects in the namespace wait for it
+        concern = self._concern(key, source.metadata, wakeups)
+        if concern is Concern.NONE:
+            return None
+        return self._basis.rank(key) + (2 * BEHIND_ALL if concern is Concern.RECORD else urgency)
 
     def _concern(self, key: SourceKey, metadata: Metadata, wakeups: Wakeups) -> Concern:
         view, reference = self._caches.federated_view(key), self._basis.claims.in_force(key, metadata).ref
@@ -274,7 +299,8 @@ class Federate(Loop[SourceKey]):
         placed = view.placed if view is not None else frozenset()
         if view is None or not placed or reference is None or override_refs(metadata.labels, metadata.namespace):
             return Concern.PLACEMENT
-        return wakeups.concern(self._basis.policy(reference), view.metadata.annotations, placed)
+        unwritten = self._basis.unwritten.of(key)
+        return wakeups.concern(self._basis.policy(reference), view.metadata.annotations, placed, unwritten)
 
     def _of_type(self, types: TypeChange) -> Iterator[SourceKey]:
         old, new = types
@@ -347,8 +373,10 @@ class Federate(Loop[SourceKey]):
             if self._caches.source(key) is None:
                 return None  # the same, just when it got the finalizer
             await self._writer.store(config, wanted, outcome.create)
+        stored_view = self._caches.federated_view(key)
         for note in outcome.notes:
-            self._recorder.on(reference_to(source), note.type, note.reason, note.message)
+            if stored_view is not None:
+                self._recorder.event(stored_view, note.type, note.reason, note.message)
         return None
 
     async def _delete(
@@ -385,15 +413,9 @@ class Federate(Loop[SourceKey]):
         answer = self._brake.ask(key, outcome.departure, view)
         if answer.judgement is Judgement.GO:
             return outcome
-        held = answer.held
-        notes: tuple[Note, ...] = ()
-        before = held_removal_of(annotations_of(existing))
-        if held is not None and (before is None or before.cause != held.cause):
-            notes = (Note("Warning", EventReason.REMOVAL_HELD, held.message),)
-        elif held is None and answer.begun and outcome.departure.cause is Cause.POLICY_UNNAMED:
-            text = f"{text_of(Cause.POLICY_UNNAMED)}: its copies are removed in a minute, unless it is named again"
-            notes = (Note("Warning", EventReason.REMOVAL_HELD, text),)
-        return msgspec.structs.replace(outcome, object=kept(existing, outcome.object, held), notes=notes)
+        begun = outcome.departure.cause if answer.begun else None
+        kept_object, notes = kept(existing, outcome.object, answer.held), told(existing, answer.held, begun)
+        return msgspec.structs.replace(outcome, object=kept_object, notes=notes)
 
     def _awaits_followers(self, key: SourceKey) -> bool:
         """Whether its followers have yet to note that it is being deleted. They are waited for, but not for long."""
@@ -409,8 +431,11 @@ class Federate(Loop[SourceKey]):
         """None if nothing can be decided now; the key is woken when that changes."""
         self._metrics.scheduling.start()
         self._unplaced.begin(key)
+        bound = self._basis.evictions.bound(key)
+        if bound:
+            self.queue.add(key, self._basis.rank(key), self._basis.evictions.pause(bound) + _AFTER_THE_END)
         try:
-            decided = self._suspended.run(key, self._basis.steps(key, source, existing, config))
+            decided = self._suspended.run(key, self._basis.steps(key, source, existing, config, bound))
         except NameTaken as error:
             self._recorder.on(reference_to(source), "Warning", "NameTaken", str(error))
             return None
@@ -419,10 +444,14 @@ class Federate(Loop[SourceKey]):
         if decided.unanswered:
             self.queue.add(key, priority=1, after=self._timings.plugin_retry)
         outcome = decided.result
+        if not bound:
+            self._basis.took_turn(key, existing, outcome, config)
         if outcome.until is not None:
             wait = (outcome.until - clock.now()).total_seconds()
             self.queue.add(key, after=min(max(wait, 0.0) + _AFTER_THE_END, self._timings.kind_patience))
         policy = self._basis.policy_of(key)
+        if outcome.decision is not None:
+            self._basis.unwritten.note(key, outcome.unwritten)
         self._metrics.scheduling.end(outcome.decision, policy.spec.scheduling_profile if policy is not None else "")
         self._remember_unplaced(key, outcome)
         return outcome

@@ -20,6 +20,7 @@ from argosy.control.members.connect import Connector
 from argosy.control.migrate import Migrate
 from argosy.control.options import Options
 from argosy.control.permissions import Permissions
+from argosy.control.policies.counts import PolicyCounts
 from argosy.control.refusals import Refusals
 from argosy.control.release import Release
 from argosy.control.runner import LoopRunner
@@ -54,6 +55,7 @@ def loops_of(shared: ControllerContext) -> list[Loop[Any]]:
         refusals,
         Aggregate.of(shared, refusals, busy=lambda: len(federate.queue) + len(dispatch.queue) > 0),
         Release.of(shared),
+        PolicyCounts.of(shared),
         *([Failover.of(shared), Permissions.of(shared), TypeConfigs.of(shared)] if owner else []),
     ]
 
@@ -105,9 +107,10 @@ class Manager:
         return dead + self._runner.problems() + (workers.problems() if workers is not None else [])
 
     def notes(self) -> list[str]:
-        """Problems that need no restart: external plugins that do not answer."""
+        """Problems that need no restart of ours: external plugins that do not answer, and shards that are missing."""
         silent = self.context.workers.silent if self.context.workers is not None else {}
-        return [f"plugin {name!r} {why}" for name, why in sorted(silent.items())]
+        missing = self.context.others.missing if self.context.others is not None else []
+        return [*(f"plugin {name!r} {why}" for name, why in sorted(silent.items())), *missing]
 
     async def stop(self) -> None:
         await self.context.tasks.close()

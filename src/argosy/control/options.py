@@ -6,6 +6,7 @@ from argosy.api.shards import WHOLE, Shard
 from argosy.kube.answers import DEFAULT, AnswerLimits
 from argosy.kube.endpoints import EndpointRules
 from argosy.plan.brake.limits import Limits
+from argosy.plan.failover.pacing import Pacing
 
 __all__ = ["Options"]
 
@@ -30,3 +31,5 @@ class Options(msgspec.Struct, frozen=True):
     endpoints: EndpointRules = EndpointRules()
     #: How much may be taken away at once.
     brake: Limits = Limits()
+    #: How much of what runs in failed clusters is started elsewhere at once.
+    failover: Pacing = Pacing()

@@ -1,5 +1,5 @@
-"""Runner: a loop's workers under one supervisor, with metrics, a limit against spinning, and a filter for other shards'
-keys."""
+"""Runner: a loop's workers under one supervisor, with metrics, a limit against spinning, turns among all loops, and a filter for
+other shards' keys."""
 
 from collections.abc import Hashable
 from typing import Any, TypeVar
@@ -12,6 +12,7 @@ from argosy.kube import clock
 from argosy.kube.objects import split_key
 from argosy.kube.pace import Pace
 from argosy.kube.queue import Result, run_workers
+from argosy.kube.turns import Turns
 
 __all__ = ["LoopRunner"]
 
@@ -25,6 +26,7 @@ class LoopRunner:
         self._timings = context.timings
         self._shard = context.options.shard
         self._paces: list[Pace[Any]] = []
+        self._turns = Turns()
 
     def start(self, loop: Loop[K]) -> None:
         name = loop.name
@@ -35,6 +37,7 @@ class LoopRunner:
             # Keys of another shard are dropped, whatever woke the loop.
             if isinstance(key, SourceKey | FederatedKey) and not shard.owns(split_key(key.key)[0]):
                 return None
+            await self._turns.begin()
             started = clock.monotonic()
             try:
                 return await loop.reconcile(key)

@@ -53,6 +53,12 @@ class Timings(msgspec.Struct, frozen=True):
     reservations_shown: float = 1.0
     #: ... and others count them for at most this long after the last update.
     reservations_kept: float = 60.0
+    #: Changes of how many objects name a policy are counted in its status after so long.
+    policy_counts: float = 10.0
+    #: How often a shard reads the leases of the others.
+    shards_watched: float = 5.0
+    #: A shard whose lease nobody has held or renewed for so long is missing. Longer than a lease lasts, and than a restart takes.
+    shard_missing: float = 30.0
 
     #: A member object that was changed by others is reconciled after this.
     member_event: float = 5.0
@@ -100,6 +106,8 @@ class Timings(msgspec.Struct, frozen=True):
     failover_after: float | None = None
     #: A cluster that has been ready for so long again has recovered: workloads may return.
     failback_after: float = 300.0
+    #: Of what runs in failed clusters, a share may be started elsewhere within so long (`plan.failover.pacing`).
+    failover_window: float = 60.0
     #: Pods that members could not schedule are checked when a workload's pods have been changing for so long.
     migration_quiet: float = 10.0
 

@@ -120,6 +120,11 @@ class Fleet:
             return self
         return Fleet.of_members((member for member in self.members if member.name != name), self.workloads)
 
+    def with_member(self, after: Member) -> "Fleet":
+        """The fleet with other facts of a cluster that it has."""
+        before = self.member(after.name)
+        return self if before is None or before == after else self._replaced(before, after)
+
     def with_stale(self, name: str, stale: bool) -> "Fleet":
         """Set whether a cluster's available amounts are too old to use."""
         before = self.member(name)

@@ -156,6 +156,11 @@ class Informer(Cache[T]):
             return 0.0
         return clock.monotonic() - self._unreachable_since
 
+    @property
+    def is_followed(self) -> bool:
+        """Whether the cache is filled, and has been followed by a watch since the last failure."""
+        return self.has_synced and self._open_since is not None
+
     def retry(self) -> None:
         """End the back-off after a failure without an answer: the server answers others. Its errors keep their back-off."""
         self._answers_again.set()
@@ -233,6 +238,9 @@ class Informer(Cache[T]):
         self._told_to_wait = min(asked or 0.0, self._backoff.cap)
         self.last_error = message
         if not isinstance(error, TransportError) or isinstance(error, BadAnswer):
+            if self._unreachable_since is not None:
+                # It is there again, and perhaps not yet itself: the back-off of the outage is not for this.
+                self._failures = 1
             self._unreachable_since = None
         elif self._unreachable_since is None:
             self._unreachable_since = clock.monotonic()

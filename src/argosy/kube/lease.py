@@ -97,6 +97,10 @@ class LeaderElector:
         self._sightings = Sightings(clock)
         #: Seconds until the lease somebody else holds may be taken, as last seen.
         self._free_in = 0.0
+        #: Why the last attempt failed; "" if it did not.
+        self._trouble = ""
+        #: Attempts to take or renew it that failed, not because somebody else holds it.
+        self.failures = 0
 
     def deadline(self) -> float:
         """Until when we certainly hold the lease, on our clock; in the past if we do not."""
@@ -124,7 +128,9 @@ class LeaderElector:
                 finally:
                     await self.release()
         if not ended:
-            raise LeaseLost(f"{self.namespace}/{self.name}: the lease of {self.identity} was lost")
+            error = renewing.exception()
+            why = f"its renewal failed: {error!r}" if error is not None else renewing.result()
+            raise LeaseLost(f"{self.identity} lost the lease {self.namespace}/{self.name}: {why}")
         leading.result()
 
     async def acquire(self) -> None:
@@ -148,21 +154,23 @@ class LeaderElector:
             async with asyncio.timeout(self._renew):
                 await self.client.update(LEASES, {**lease, "spec": spec}, self.namespace)
         except (ApiError, TransportError, TimeoutError) as error:
-            log.warning("the lease %s/%s was not released: %s", self.namespace, self.name, error)
+            why = str(error) or "no answer in time"
+            log.warning("the lease %s/%s was not released: %s", self.namespace, self.name, why)
 
-    async def _keep(self) -> None:
-        """Renew until that fails for good. A failed attempt is retried sooner."""
+    async def _keep(self) -> str:
+        """Renew until that fails for good; returns why. A failed attempt is retried sooner."""
         while True:
             wait = self._retry if self._clock() + self._renew - self._deadline < self._retry else self._retry / 5
             await asyncio.sleep(min(wait, max(0.0, self._deadline - self._clock())))
             deadline = self._deadline
             if self._clock() >= deadline:
-                return
+                # Without a failed attempt nothing ran: the process was stopped, or its event loop was held.
+                return f"not renewed within {self._renew:g} s: {self._trouble or 'this process stood still'}"
             if not await self._try() and self.holder != self.identity:
                 self._deadline = 0.0
-                return
-            if self._clock() >= deadline:  # renewed too late: writes were refused meanwhile
-                return
+                return f"{self.holder} holds it now" if self.holder else "somebody took its holder away"
+            if self._clock() >= deadline:  # writes were refused meanwhile
+                return f"not renewed within {self._renew:g} s: {self._trouble or 'the answer came too late'}"
 
     async def _try(self) -> bool:
         """One attempt to take or renew the lease."""
@@ -172,15 +180,19 @@ class LeaderElector:
             # Short enough that one lost request leaves time for others before the deadline.
             async with asyncio.timeout(max(1.0, self._renew / 4)):
                 lease = await self._write()
-        except (Conflict, AlreadyExists, NotFound):
+        except (Conflict, AlreadyExists, NotFound) as error:
             # Somebody was faster (or deleted it): retry later.
             self._lease = None
+            self._trouble = str(error)
             return False
         except (ApiError, TransportError, TimeoutError) as error:
-            log.warning("the lease %s/%s: %s", self.namespace, self.name, error or "no answer in time")
+            self._trouble = str(error) or "no answer in time"
+            self.failures += 1
+            log.warning("the lease %s/%s: %s", self.namespace, self.name, self._trouble)
             # An update without a response may have been done, and our copy's version may be old.
             self._lease = None
             return False
+        self._trouble = ""
         if lease is None:
             return False
         self._lease = lease
@@ -238,7 +250,7 @@ class LeaderElector:
         }
 
 
-async def _stop(task: asyncio.Future[None]) -> None:
+async def _stop(task: asyncio.Future[Any]) -> None:
     task.cancel()
     await asyncio.wait({task})
 

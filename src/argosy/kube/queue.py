@@ -1,7 +1,8 @@
 """Work queue: which key is reconciled next, and the workers that do it. All retry behaviour of the loops is here.
 
 A key is in the queue at most once. A key that is being reconciled is never handed out again; if added meanwhile, it runs once
-more afterwards. Lower priority numbers go first, equal ones in order of arrival. A delayed key waits outside the queue until
+more afterwards. Lower priority numbers go first, equal ones in order of arrival; every so often it is the turn of the key that
+has waited longest, so that nobody waits forever while more urgent keys keep coming. A delayed key waits outside the queue until
 its time; of several delays the earliest counts, and a run in between does not cancel it.
 
 The queue belongs to one event loop and owns one timer, no task. `run_workers` owns its workers and ends with them; after each
@@ -30,6 +31,8 @@ log = logging.getLogger(__name__)
 #: A conflict means that our cache was behind; the event is already on its way.
 CONFLICT_DELAY = 0.5
 BACKOFF = Backoff(base=0.2, cap=60.0)
+#: One turn in so many is that of the key that has waited longest.
+_TURNS = 32
 
 
 class ShutDown(Exception):
@@ -47,6 +50,8 @@ class _Waiting(msgspec.Struct):
     priority: int
     order: int
     since: float
+    #: Its order when it came, before it became more urgent.
+    first: int
 
 
 class WorkQueue(Generic[K]):
@@ -56,6 +61,9 @@ class WorkQueue(Generic[K]):
         # Heap entries are never removed, only outdated: an entry counts if its order is the one in `_waiting`.
         self._heap: list[tuple[int, int, K]] = []
         self._waiting: dict[K, _Waiting] = {}
+        #: Keys by arrival, with their first order; outdated entries are left in it, too.
+        self._arrivals: deque[tuple[int, K]] = deque()
+        self._turn = 0
         #: Keys being reconciled, and how long they had been ready when they were handed out.
         self._processing: dict[K, float] = {}
         self._again: dict[K, int] = {}
@@ -108,9 +116,12 @@ class WorkQueue(Generic[K]):
         waiting = self._waiting.get(key)
         if waiting is not None and waiting.priority <= priority:
             return
-        since = waiting.since if waiting is not None else since
         order = next(self._order)
-        self._waiting[key] = _Waiting(priority, order, since)
+        if waiting is None:
+            self._waiting[key] = _Waiting(priority, order, since, order)
+            self._arrivals.append((order, key))
+        else:
+            self._waiting[key] = _Waiting(priority, order, waiting.since, waiting.first)
         heapq.heappush(self._heap, (priority, order, key))
         self._idle.clear()
         self._wake_one()
@@ -178,12 +189,9 @@ class WorkQueue(Generic[K]):
     async def get(self) -> K:
         """The most urgent key; the caller must call `done`. Raises ShutDown if no more will come."""
         while True:
-            while self._heap:
-                _, order, key = heapq.heappop(self._heap)
-                waiting = self._waiting.get(key)
-                if waiting is None or waiting.order != order:
-                    continue
-                del self._waiting[key]
+            if self._waiting:
+                key = self._next()
+                waiting = self._waiting.pop(key)
                 self._processing[key] = asyncio.get_running_loop().time() - waiting.since
                 return key
             if self._closed:
@@ -200,6 +208,19 @@ class WorkQueue(Generic[K]):
             finally:
                 if getter in self._getters:
                     self._getters.remove(getter)
+
+    def _next(self) -> K:
+        """There is one."""
+        while (oldest := self._waiting.get(self._arrivals[0][1])) is None or oldest.first != self._arrivals[0][0]:
+            self._arrivals.popleft()
+        self._turn = (self._turn + 1) % _TURNS
+        if not self._turn:
+            return self._arrivals[0][1]
+        while True:
+            _, order, key = heapq.heappop(self._heap)
+            waiting = self._waiting.get(key)
+            if waiting is not None and waiting.order == order:
+                return key
 
     def _wake_one(self) -> None:
         while self._getters:
@@ -228,6 +249,7 @@ class WorkQueue(Generic[K]):
             self._timer = None
         if not drain:
             self._heap.clear()
+            self._arrivals.clear()
             self._waiting.clear()
             if not self._processing:
                 self._idle.set()

@@ -16,6 +16,7 @@ import typer
 from typer.testing import CliRunner
 
 from argosy.cli.app import app
+from argosy.cli.options.upstream import FLAGS
 
 ROOT = Path(__file__).parents[3]
 DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])
@@ -173,7 +174,7 @@ def test_an_option_that_is_named_alone_exists(path: Path) -> None:
     text = _FENCED.sub("", path.read_text())
     spans = [span for span in _INLINE.findall(text) if re.match(r"--?[a-z]", span)]
     named = {name for span in spans for name in re.findall(r"(?<![\w-])--[a-z][a-z-]+", span)}
-    known = options() | _OPTIONS_OF_OTHERS | declared()
+    known = options() | FLAGS | _OPTIONS_OF_OTHERS | declared()
     assert named <= known, f"nothing has {sorted(named - known)}"
 
 

@@ -44,6 +44,20 @@ async def test_lower_priority_numbers_go_first_and_equal_ones_in_order() -> None
     assert [await queue.get() for _ in range(4)] == ["b", "d", "a", "c"]
 
 
+async def test_nobody_waits_forever_while_more_urgent_keys_keep_coming() -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    queue.add("patient", 9)
+    queue.add("other", 8)
+    queue.add("other", 7)
+    got = []
+    while len(got) < 200 and not {"patient", "other"} <= set(got):
+        queue.add(f"urgent-{len(got)}", 0)
+        got.append(await queue.get())
+        queue.done(got[-1])
+    assert got.index("patient") < got.index("other") < 100
+    assert len(queue._arrivals) < 100, "what is done is forgotten"
+
+
 async def test_adding_again_can_raise_the_priority_but_not_lower_it() -> None:
     queue: WorkQueue[str] = WorkQueue()
     queue.add("low", 9)

@@ -21,7 +21,7 @@ def test_the_record_survives_and_nonsense_is_an_empty_one() -> None:
 
 
 def test_a_tenth_comes_back_at_a_time_unless_the_policy_says_otherwise() -> None:
-    assert [step_size({}, desired) for desired in (0, 1, 10, 11, 100)] == [1, 1, 1, 2, 10]
+    assert [step_size({}, desired) for desired in (0, 1, 10, 12, 19, 20, 100)] == [1, 1, 1, 1, 1, 2, 10]
     assert step_size({keys.FAILBACK_REPLICAS: "4"}, 100) == 4
     for nonsense in ("", "0", "-1", "many", "9" * 30):
         assert step_size({keys.FAILBACK_REPLICAS: nonsense}, 20) == 2

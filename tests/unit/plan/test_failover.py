@@ -5,7 +5,8 @@ import datetime
 from argosy.api import keys
 from argosy.api.clusters import ClusterCondition, ClusterSpec, ClusterStatus, FederatedCluster, Taint
 from argosy.kube.objects import Metadata
-from argosy.plan.failover.failover import Rules, doubtful, evacuated, rank, verdict
+from argosy.plan.failover.failover import Rules, evacuated, rank, unready_of, verdict
+from argosy.plan.failover.pacing import Pacing, are_too_many
 
 NOW = datetime.datetime(2026, 1, 1, 12, tzinfo=datetime.UTC)
 RULES = Rules(failover_after=60, failback_after=300)
@@ -71,12 +72,19 @@ def test_with_doubt_nobody_is_tainted_and_who_recovered_is_freed() -> None:
     assert verdict(cluster("True", 9999, (OURS,)), RULES, NOW, watched=9999, doubt=True).taints == ()
 
 
-def test_doubt_begins_with_more_than_half_of_the_joined_clusters() -> None:
+def test_doubt_begins_with_more_than_half_of_the_joined_clusters_or_a_share_of_ones_own() -> None:
     up, down, stranger = cluster("True"), cluster("Unknown"), cluster("Unknown", joined="False")
-    assert not doubtful([])
-    assert not doubtful([up, down, stranger])
-    assert doubtful([up, down, down])
-    assert doubtful([down])
+
+    def doubtful(*clusters: FederatedCluster, share: float = 0.5) -> bool:
+        return are_too_many(Pacing(unready=share), *unready_of(clusters))
+
+    assert not doubtful()
+    assert not doubtful(up, down, stranger)
+    assert doubtful(up, down, down)
+    assert doubtful(down)
+    assert not doubtful(up, down, down, share=0.7)
+    assert not doubtful(down, share=1)
+    assert doubtful(up, up, down, share=0.3)
 
 
 def test_divided_replicas_leave_a_failed_cluster_as_far_as_others_take_them() -> None:

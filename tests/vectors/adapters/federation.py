@@ -8,7 +8,7 @@ import msgspec
 from argosy.api import keys, names
 from argosy.api.federated import ClusterPatches, FederatedObject, FederatedStatus
 from argosy.api.policies import TargetClusters
-from argosy.control.telemetry.events import itself, regarding
+from argosy.control.telemetry.events import source_of
 from argosy.kube.podreferences import pod_references
 from argosy.plan import metadata
 from argosy.plan.copies import adoption, retain
@@ -104,9 +104,8 @@ def _derived_service(case: Case) -> Case:
 def _events(case: Case) -> Case:
     stored = {"metadata": {"ownerReferences": case["owner_references"]}, "spec": {"template": case["template"]}}
     federated = msgspec.convert(stored, FederatedObject)
-    reference = regarding(federated)
-    on_source = reference != itself(federated)
-    return {"events": [{"involvedObject": {**reference, "resourceVersion": ""}}] if on_source else []}
+    reference = source_of(federated)
+    return {"events": [{"involvedObject": {**reference, "resourceVersion": ""}}] if reference is not None else []}
 
 
 def _feedback(case: Case) -> Case:

@@ -17,6 +17,7 @@ from argosy.api.predicates import (
     Has,
     Is,
     Lacks,
+    Like,
     Not,
     Other,
     Predicate,
@@ -29,7 +30,7 @@ from argosy.api.predicates import (
     literal,
 )
 from argosy.api.predicates import Any as Either
-from argosy.api.typeconfigs import FederatedTypeConfig
+from argosy.api.typeconfigs import FIELD_PATH, FederatedTypeConfig
 from argosy.kube.resource import Resource
 
 __all__ = ["CHECKED", "GROUPS", "NAME", "TABLE", "Caveat", "is_warned", "manifests", "told"]
@@ -185,6 +186,16 @@ TABLE: Final[tuple[Caveat, ...]] = (
     Caveat(
         Other(at("spec.sourceType.scope"), (keys.NAMESPACED, keys.CLUSTER)),
         "spec.sourceType.scope is neither Namespaced nor Cluster, and taken for Cluster",
+        _TYPES,
+    ),
+    Caveat(
+        Unlike(at("spec.retainedFields[]"), FIELD_PATH),
+        "spec.retainedFields has a path that is malformed and has no effect; one such as spec.foo or spec.items[*].foo is meant",
+        _TYPES,
+    ),
+    Caveat(
+        Like(at("spec.retainedFields[]"), r"[.]?(apiVersion|kind|metadata)([.\[].*)?"),
+        "spec.retainedFields has no effect on apiVersion, kind and metadata: labels and annotations of members are kept anyway",
         _TYPES,
     ),
     # Clusters.

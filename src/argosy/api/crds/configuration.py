@@ -131,6 +131,11 @@ _TYPE_CONFIG = obj(
                     ("enabled",),
                 ),
                 "statusRules": _STATUS_RULES,
+                "retainedFields": array(
+                    "Dotted paths of fields that members own: a copy that has one keeps it. [*] means each item of a list whose"
+                    " items have names.",
+                    {"type": "string"},
+                ),
                 "followers": obj(
                     "What objects of this type need, and so what goes with them.",
                     {

@@ -3,7 +3,7 @@
 from typing import Any
 
 from argosy.api import keys
-from argosy.api.crds.schema import AGE, anything, array, column, crd, integer, obj, string, time
+from argosy.api.crds.schema import AGE, anything, array, boolean, column, crd, integer, obj, string, time
 
 __all__ = ["manifests"]
 
@@ -84,7 +84,7 @@ _STATUS = obj(
         "syncedGeneration": integer("The generation of this object that was last carried out."),
         "conditions": array(
             "Propagated tells whether every cluster has the wanted state; OverridesApplied is there, and False, where overrides "
-            "cannot be applied.",
+            "cannot be applied; Drifted is there, and True, while copies have fields that others changed.",
             obj(
                 "One condition.",
                 {
@@ -112,6 +112,22 @@ _STATUS = obj(
                     "digest": string("Stands for what was last written."),
                     "uid": string("Uid of the member's object that was last written."),
                     "message": string("Why overrides could not be applied."),
+                    "drift": array(
+                        "What was changed in the member by others, the newest first.",
+                        obj(
+                            "One field.",
+                            {
+                                "path": string(
+                                    "The field; empty: the object was deleted there; *: more than can be listed."
+                                ),
+                                "since": time("When it was noticed."),
+                                "theirs": anything("The value it was given there; none if it was removed there."),
+                                "ours": anything("The value that is wanted; none if it is to be absent."),
+                                "left": boolean("Whether the copy still has their value."),
+                            },
+                            ("path", "since"),
+                        ),
+                    ),
                 },
                 ("cluster", "status"),
             ),

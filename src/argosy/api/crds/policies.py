@@ -132,6 +132,11 @@ _PROPAGATION_FIELDS = {
         " what is too much at once is held.",
         enum=["Limits", "Confirm"],
     ),
+    "driftCorrection": string(
+        "What happens to fields of copies that others change in members. Repair, if absent: they are set back; Report: they stay"
+        " and are shown.",
+        enum=[keys.REPAIR, keys.REPORT],
+    ),
     **rules(_TERM),
 }
 

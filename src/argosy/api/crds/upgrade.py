@@ -11,7 +11,7 @@ from argosy.api import keys
 __all__ = ["REVISION", "revision", "upgraded"]
 
 #: Raised with every change of a schema; tests/unit/api/test_crd_upgrade.py fails if that was forgotten.
-REVISION = 9
+REVISION = 10
 
 Manifest = dict[str, Any]
 

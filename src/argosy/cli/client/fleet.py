@@ -1,8 +1,10 @@
 """Reading the fleet's state for `argosy status fleet`."""
 
 from argosy.api import keys, resources
+from argosy.api.conditions import DRIFTED
 from argosy.api.types import FederatedCluster
 from argosy.cli.client import brake
+from argosy.cli.client.attendance import read_unattended
 from argosy.cli.output.fleet import FleetReport, ObjectState, report
 from argosy.control.caches.views import FederatedView
 from argosy.kube import clock
@@ -32,6 +34,7 @@ async def read_fleet(client: Client) -> FleetReport:
         await brake.held_objects(client),
         paused=system.metadata.annotations.get(keys.PAUSED) == "true",
         off=orders.off if orders.is_off(clock.now()) else None,
+        shards=[each.text for each in await read_unattended(client)],
     )
 
 
@@ -48,4 +51,5 @@ def _state(view: FederatedView) -> ObjectState:
         {each.cluster: each.status for each in view.status.clusters},
         propagated or waits,
         held.message if held is not None and not waits else "",
+        any(each.type == DRIFTED and each.status == "True" for each in view.status.conditions),
     )

@@ -28,6 +28,7 @@ from argosy.kube.errors import ApiError, BadAnswer, Forbidden, NotFound, Transpo
 from argosy.kube.informer import Change
 from argosy.kube.objects import DecodeError, Metadata, Partial, decode
 from argosy.kube.resource import Resource
+from argosy.plan.copies.adoption import adopted_mark
 from argosy.plan.copies.identity import Refusal, subject_of
 from argosy.plan.copies.orphans import Copy
 from argosy.plan.copies.placement import may_hold_copies
@@ -40,6 +41,7 @@ _NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 _SERVICES = Resource("", "v1", "services", "Service")
 _ENDPOINTS = Resource("", "v1", "endpoints", "Endpoints")
 _MANAGED = f"{keys.MANAGED_LABEL}=true"
+_UNMANAGED = f"!{keys.MANAGED_LABEL}"
 #: For one page of one member.
 _PATIENCE = 30.0
 #: Kinds of one member that may take longer before it is given up.
@@ -99,8 +101,13 @@ class _Member(msgspec.Struct):
     others: dict[tuple[str, str], str] = {}
 
 
-async def take_inventory(client: Client, endpoints: EndpointRules, tell: Callable[[str], None]) -> Inventory:
-    """Members are looked for where `endpoints` allow; `tell` hears how far it is. Raises ApiError of the control plane."""
+async def take_inventory(
+    client: Client, endpoints: EndpointRules, tell: Callable[[str], None], *, rescued: bool = False
+) -> Inventory:
+    """Members are looked for where `endpoints` allow; `tell` hears how far it is. Raises ApiError of the control plane.
+
+    With `rescued`, also objects of federated kinds that were rescued: these have no label, so all objects are looked at.
+    """
     tell("reading the control plane")
     configs, clusters, system = await asyncio.gather(
         client.list(resources.FEDERATED_TYPE_CONFIGS, into=FederatedTypeConfig),
@@ -119,7 +126,7 @@ async def take_inventory(client: Client, endpoints: EndpointRules, tell: Callabl
     async def look(cluster: FederatedCluster) -> None:
         async with gate:
             try:
-                found = await _look_into(client, cluster, clusters.items, configs.items, endpoints)
+                found = await _look_into(client, cluster, clusters.items, configs.items, endpoints, rescued=rescued)
             except (ApiError, TransportError, TimeoutError, CredentialsError, DecodeError) as error:
                 unknown[cluster.name] = str(error) or "it did not answer in time"
                 return
@@ -154,6 +161,8 @@ async def _look_into(
     clusters: list[FederatedCluster],
     configs: list[FederatedTypeConfig],
     endpoints: EndpointRules,
+    *,
+    rescued: bool,
 ) -> _Member:
     if not cluster.joined:
         raise CredentialsError("it has not joined")
@@ -166,7 +175,7 @@ async def _look_into(
     try:
         async with asyncio.timeout(_PATIENCE):
             served = await member.discover()
-        return await _copies(member, cluster.name, list(_kinds(configs, served)), served)
+        return await _copies(member, cluster.name, list(_kinds(configs, served)), served, rescued=rescued)
     finally:
         await member.close()
 
@@ -188,7 +197,7 @@ def _kinds(configs: Iterable[FederatedTypeConfig], served: Discovery) -> Iterato
         yield _Kind(str(resource), resource, federated=False)
 
 
-async def _copies(member: Client, cluster: str, kinds: list[_Kind], served: Discovery) -> _Member:
+async def _copies(member: Client, cluster: str, kinds: list[_Kind], served: Discovery, *, rescued: bool) -> _Member:
     found = _Member(unlisted=dict(served.failures))
     #: By their uids: some objects are served by two groups.
     seen: dict[str, _Labelled] = {}
@@ -197,9 +206,11 @@ async def _copies(member: Client, cluster: str, kinds: list[_Kind], served: Disc
         if not kind.federated:
             found.others[kind.resource.group, kind.resource.kind] = kind.type
         try:
-            async for metadata in _managed(member, kind.resource):
-                labelled = _labelled(cluster, kind, metadata)
-                seen.setdefault(metadata.uid or labelled.copy.key.text, labelled)
+            for selector in (_MANAGED, *([_UNMANAGED] if rescued and kind.federated else [])):
+                async for metadata in _listed(member, kind.resource, selector):
+                    labelled = _labelled(cluster, kind, metadata)
+                    if selector == _MANAGED or labelled.copy.rescued:
+                        seen.setdefault(metadata.uid or labelled.copy.key.text, labelled)
         except NotFound:
             continue  # the member does not serve the kind, so it has none
         except Unauthorized:
@@ -218,9 +229,9 @@ async def _copies(member: Client, cluster: str, kinds: list[_Kind], served: Disc
     return found
 
 
-async def _managed(member: Client, resource: Resource) -> AsyncIterator[Metadata]:
-    """Of every object with the federation's label, page by page."""
-    async with aclosing(member.pages(resource, label_selector=_MANAGED)) as pages:
+async def _listed(member: Client, resource: Resource, selector: str) -> AsyncIterator[Metadata]:
+    """Of every object the selector selects, page by page."""
+    async with aclosing(member.pages(resource, label_selector=selector)) as pages:
         while True:
             async with asyncio.timeout(_PATIENCE):
                 page = await anext(pages, None)
@@ -231,7 +242,13 @@ async def _managed(member: Client, resource: Resource) -> AsyncIterator[Metadata
 
 
 def _labelled(cluster: str, kind: _Kind, metadata: Metadata) -> _Labelled:
-    copy = Copy(cluster, ObjectKey(kind.type, metadata.namespace, metadata.name), metadata.creation_timestamp)
+    copy = Copy(
+        cluster,
+        ObjectKey(kind.type, metadata.namespace, metadata.name),
+        metadata.creation_timestamp,
+        adopted=adopted_mark(metadata.annotations) == "true",
+        rescued=keys.MANAGED_LABEL not in metadata.labels and metadata.annotations.get(keys.RESCUED) == "true",
+    )
     owners = tuple(owner.uid for owner in metadata.owner_references)
     return _Labelled(copy, kind.resource, owners, keys.PROPAGATED_LABEL_KEYS in metadata.annotations)
 

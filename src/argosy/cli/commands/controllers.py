@@ -11,8 +11,24 @@ import typer
 from argosy import __version__
 from argosy.cli.options.brake import BrakeSettle, BrakeShare, brake_options
 from argosy.cli.options.endpoints import AllowedEndpoints, AllowHttpEndpoints, rules
+from argosy.cli.options.failover import (
+    FailbackAfter,
+    FailoverAfter,
+    FailoverMostUnready,
+    FailoverShare,
+    failover_options,
+)
 from argosy.cli.options.health import HealthCheckPeriod, JoinTimeout, StatusThreshold, health_options
-from argosy.cli.options.timeouts import PluginTimeout, duration_of, plugin_timeout_of
+from argosy.cli.options.timeouts import PluginTimeout, plugin_timeout_of
+from argosy.cli.options.work import (
+    ApiBurst,
+    ApiQps,
+    EnqueueDelay,
+    ExcludedNamespaces,
+    Katalyst,
+    Workers,
+    work_options,
+)
 from argosy.cli.output.failures import Failure
 
 if TYPE_CHECKING:
@@ -20,6 +36,7 @@ if TYPE_CHECKING:
     from argosy.cli.local.probes import Probes
     from argosy.control.manager import Manager
     from argosy.control.options import Options
+    from argosy.control.sharding.election import ShardElection
     from argosy.control.timings import Timings
     from argosy.kube.client import Client
     from argosy.kube.lease import LeaderElector
@@ -55,46 +72,29 @@ def controllers(
             help="Make type configs for custom kinds that policies claim.",
         ),
     ] = True,
-    ns_autoprop_exclude_regexp: Annotated[
-        str,
-        typer.Option(
-            "--ns-autoprop-exclude-regexp",
-            metavar="REGEXP",
-            help="Namespaces whose names match are not propagated by themselves, as in ^dev-.",
-        ),
-    ] = "",
-    failover_after: Annotated[
-        str,
-        typer.Option(
-            metavar="DURATION",
-            help="Move workloads away from a cluster that has not been ready for this long, as in 5m.",
-        ),
-    ] = "never",
-    failback_after: Annotated[
-        str,
-        typer.Option(
-            metavar="DURATION", help="Let workloads return to such a cluster once it has been ready for this long."
-        ),
-    ] = "5m",
+    ns_autoprop_exclude_regexp: ExcludedNamespaces = "",
+    failover_after: FailoverAfter = "never",
+    failback_after: FailbackAfter = "5m",
+    failover_share: FailoverShare = 35,
+    failover_most_unready: FailoverMostUnready = 50,
     cluster_health_check_period: HealthCheckPeriod = "10s",
     cluster_status_threshold: StatusThreshold = "30s",
     cluster_join_timeout: JoinTimeout = "10m",
     brake_share: BrakeShare = 30,
     brake_settle: BrakeSettle = "5s",
     plugin_timeout: PluginTimeout = "5s",
-    enable_katalyst_support: Annotated[
-        bool,
-        typer.Option(
-            "--enable-katalyst-support",
-            help="Count resources that Katalyst reclaims, in members whose annotation asks for it.",
-        ),
-    ] = False,
+    worker_count: Workers = 32,
+    kube_api_qps: ApiQps = 500.0,
+    kube_api_burst: ApiBurst = 1000,
+    member_object_enqueue_delay: EnqueueDelay = "5s",
+    enable_katalyst_support: Katalyst = False,
     allowed_endpoints: AllowedEndpoints = None,
     allow_http_endpoints: AllowHttpEndpoints = False,
 ) -> None:
     """Run the controllers against an API server (Argosy's own or a stock kube-apiserver) until Ctrl-C.
 
-    Several may run at once: one leads, the others are standbys. With shards, one of each shard leads.
+    Several may run at once: one leads, the others are standbys. With shards, one of each shard leads. The flags of KubeAdmiral's
+    manager are understood; docs/running.md says which of them have an effect.
 
     Examples:
 
@@ -109,18 +109,27 @@ def controllers(
     part = _shard(shard, leader_elect)
     health = health_options(cluster_health_check_period, cluster_status_threshold, cluster_join_timeout)
     brake = brake_options(brake_share, brake_settle)
-    timings = brake.applied(health.applied(_timings(failover_after, failback_after, plugin_timeout)))
+    work = work_options(
+        worker_count,
+        kube_api_qps,
+        kube_api_burst,
+        member_object_enqueue_delay,
+        ns_autoprop_exclude_regexp,
+        enable_katalyst_support,
+    )
+    failover = failover_options(failover_after, failback_after, failover_share, failover_most_unready)
+    timings = work.applied(failover.applied(brake.applied(health.applied(_timings(plugin_timeout)))))
     from argosy.control.options import Options
 
     options = Options(
         federate_all=federate_all,
         make_type_configs=make_type_configs,
-        exclude_namespaces=_pattern(ns_autoprop_exclude_regexp),
-        katalyst=enable_katalyst_support,
         shard=part,
         brake=brake.limits,
+        failover=failover.pacing,
         endpoints=rules(allowed_endpoints, allow_http_endpoints),
     )
+    options = work.chosen(options)
     chosen = target(context)
     connection = Target(kubeconfig or chosen.kubeconfig, kube_context or chosen.context).connection()
     logs.to_stderr()
@@ -154,29 +163,12 @@ def _shard(text: str, leader_elect: bool) -> "Shard":
     return shard
 
 
-def _pattern(text: str) -> str:
-    from argosy.kube.regexp import PatternError, compile_pattern
-
-    try:
-        compile_pattern(text)
-    except PatternError as error:
-        raise Failure(f"--ns-autoprop-exclude-regexp: {error}", code=2) from None
-    return text
-
-
-def _timings(failover_after: str, failback_after: str, plugin_timeout: str) -> "Timings":
+def _timings(plugin_timeout: str) -> "Timings":
     import msgspec
 
-    from argosy.api import keys
     from argosy.control.timings import Timings
 
-    failover = None if failover_after == keys.NEVER else duration_of("--failover-after", failover_after)
-    return msgspec.structs.replace(
-        Timings(),
-        failover_after=failover,
-        failback_after=duration_of("--failback-after", failback_after),
-        plugin_answer=plugin_timeout_of(plugin_timeout),
-    )
+    return msgspec.structs.replace(Timings(), plugin_answer=plugin_timeout_of(plugin_timeout))
 
 
 class _Process:
@@ -241,6 +233,7 @@ async def _serve(
     from argosy.cli.client import preflight
     from argosy.cli.local.loop import stop_on_signals
     from argosy.cli.local.probes import Probes
+    from argosy.control.sharding.election import ShardElection
     from argosy.kube.watchdog import Watchdog
 
     stop = stop_on_signals()
@@ -249,10 +242,11 @@ async def _serve(
     if install:
         await _install(client)
     await preflight.check(client)
-    probes = Probes()
+    election = ShardElection(client, process.shard) if leader_elect else None
+    probes = Probes(election)
     await probes.open(probe_address, port)
     print(f"probes and metrics: {probes.url}   Ctrl-C stops it.", flush=True)
-    work = asyncio.ensure_future(_work(client, process, probes, leader_elect))
+    work = asyncio.ensure_future(_work(client, process, probes, election))
     waiting = asyncio.ensure_future(stop.wait())
     try:
         with Watchdog(probes.loop_held.inc):
@@ -266,21 +260,15 @@ async def _serve(
         await probes.close()
 
 
-async def _work(client: "Client", process: _Process, probes: "Probes", leader_elect: bool) -> None:
+async def _work(client: "Client", process: _Process, probes: "Probes", election: "ShardElection | None") -> None:
     async with process.workers.running():
-        if leader_elect:
-            await _elected(client, process, probes)
-        else:
+        if election is None:
             await _lead(process.manager(client), probes)
-
-
-async def _elected(client: "Client", process: _Process, probes: "Probes") -> None:
-    """Lead whenever the lease is ours, with a new Manager each time: what an old one knew may be out of date."""
-    from argosy.control.sharding.election import ShardElection
-
-    division = ShardElection(client, process.shard)
-    probes.waiting = lambda: division.waiting
-    await division.run(lambda: process.elector(client), lambda elector: _lead(process.manager(client, elector), probes))
+        else:
+            # With a new Manager each time the lease is ours: what an old one knew may be out of date.
+            await election.run(
+                lambda: process.elector(client), lambda elector: _lead(process.manager(client, elector), probes)
+            )
 
 
 async def _lead(manager: "Manager", probes: "Probes") -> None:

@@ -27,14 +27,18 @@ def orphans(
     context: typer.Context,
     output: Annotated[Output, typer.Option("--output", "-o", help="table, json, yaml or name.")] = Output.TABLE,
     exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit with 3 if anything is found.")] = False,
+    rescued: Annotated[
+        bool, typer.Option("--rescued", help="Also list what `argosy rescue` left running: looks at every object.")
+    ] = False,
     allowed_endpoints: AllowedEndpoints = None,
     allow_http_endpoints: AllowHttpEndpoints = False,
 ) -> None:
     """Compare the members with the control plane. Deletes nothing, changes nothing.
 
     Orphans are objects in a member with the federation's label that no federated object places there, for example after the
-    control plane was restored from an older backup. The controllers never delete them; delete them in the member if you do not
-    need them.
+    control plane was restored from an older backup. The controllers never delete them: what to do is said below the list. Those
+    that were in the member before they were adopted are named as such. With --rescued, also what `argosy rescue` left running and
+    nobody has applied again.
 
     Also listed are objects that should be in a member and are not. After a restore these are sources that were deleted (or
     moved) since the backup, and came back with it. They are created again as soon as the fleet is not paused.
@@ -49,6 +53,8 @@ def orphans(
       argosy orphans
 
       argosy orphans -o json
+
+      argosy orphans --rescued
     """
     from argosy.cli.client.inventory import take_inventory
     from argosy.cli.output.progress import Ticker
@@ -58,7 +64,7 @@ def orphans(
 
     async def work(client: "Client", namespace: str) -> "Inventory":
         with Ticker() as ticker:
-            return await take_inventory(client, endpoints, ticker.at)
+            return await take_inventory(client, endpoints, ticker.at, rescued=rescued)
 
     inventory = with_client(context, work)
     orphaned = decide.orphaned(inventory.copies, inventory.known)
@@ -100,10 +106,13 @@ def _show(inventory: "Inventory", orphaned: "list[Orphan]", missing: "list[Missi
     if orphaned:
         say("In members, and not known here (nobody deletes them):", "bold")
         rows = [
-            [each.copy.cluster, _name(each.copy.key), each.copy.key.namespace, age(each.copy.created), _why(each)]
+            [each.copy.cluster, _name(each.copy.key), each.copy.key.namespace, age(each.copy.created), each.why]
             for each in orphaned
         ]
         table(["CLUSTER", "OBJECT", "NAMESPACE", "AGE", "WHY"], rows, indent="  ")
+        say("\n  To take one over again, apply its source: the copy keeps running as it is.")
+        say(f"  To let one go, in the member: kubectl label KIND NAME -n NAMESPACE {keys.MANAGED_LABEL}-")
+        say("  If it is of no use, delete it in the member; not one that was there before.")
     elif inventory.unknown or inventory.unlisted:
         say("No orphans in what could be looked at.")
     else:
@@ -146,10 +155,6 @@ def _not_looked_at(unlisted: "dict[str, dict[str, str]]") -> list[list[str]]:
     return rows
 
 
-def _why(orphan: "Orphan") -> str:
-    return "placed elsewhere" if orphan.placed_elsewhere else "no federated object"
-
-
 def _verdict(missing: "Missing", inventory: "Inventory") -> str:
     if missing.unknown:
         return "not everywhere looked at"
@@ -173,7 +178,9 @@ def _report(inventory: "Inventory", orphaned: "list[Orphan]", missing: "list[Mis
                 "namespace": each.copy.key.namespace,
                 "name": each.copy.key.name,
                 "created": each.copy.created,
-                "why": _why(each),
+                "why": each.why,
+                "adopted": each.copy.adopted,
+                "rescued": each.copy.rescued,
             }
             for each in orphaned
         ],

@@ -11,6 +11,7 @@ from argosy.cli.output.terminal import Output, print_objects, say, table
 
 if TYPE_CHECKING:
     from argosy.cli.output.diff import Differing
+    from argosy.cli.output.drifted import Drifted
     from argosy.cli.output.report import Report
     from argosy.kube.client import Client
 
@@ -41,6 +42,9 @@ def status(
             "--diff", help="Show how it differs from its template, in each cluster or in the one named behind it."
         ),
     ] = False,
+    drift: Annotated[
+        bool, typer.Option("--drift", help="Show what others changed in its copies, and whether that was repaired.")
+    ] = False,
 ) -> None:
     """Show where an object is placed, its state in each cluster, and what it is waiting for; or how the whole fleet is.
 
@@ -57,12 +61,15 @@ def status(
       argosy status deploy/web --diff
 
       argosy status deploy/web --diff berlin
+
+      argosy status deploy/web --drift
     """
     import msgspec
 
     from argosy.cli.client.kinds import resolve
     from argosy.cli.output import report
     from argosy.cli.output.diff import differing
+    from argosy.cli.output.drifted import drifted
     from argosy.cli.output.failures import Failure
 
     if target == "fleet":
@@ -72,7 +79,7 @@ def status(
         raise Failure("--watch and --exit-code are for the fleet", "argosy status fleet -w", code=2)
     kind, found_name, only = named(target, name, cluster, diff=diff)
 
-    async def work(client: "Client", default: str) -> "tuple[Report, tuple[Differing, ...]]":
+    async def work(client: "Client", default: str) -> "tuple[Report, tuple[Differing, ...], tuple[Drifted, ...]]":
         resource = await resolve(client, kind)
         place = (namespace or default) if resource.namespaced else None
         deadline = asyncio.get_running_loop().time() + timeout
@@ -81,23 +88,30 @@ def status(
             made = report.report(facts)
             late = asyncio.get_running_loop().time() >= deadline
             if not wait or not made.waiting:
-                return made, differing(facts, only) if diff else ()
+                return made, differing(facts, only) if diff else (), drifted(facts)
             if late:
                 raise Failure(
                     f"after {timeout:g} s still waiting: {'; '.join(made.waiting)}", f"argosy status {target}"
                 )
             await asyncio.sleep(0.2)
 
-    made, differences = with_client(context, work)
+    made, differences, changed = with_client(context, work)
     if output is Output.TABLE:
         show(made, overrides=not diff)
         if diff:
             _show_differences(differences)
+        if drift:
+            _show_drift(changed)
+        elif any(each.state == "repaired" for each in changed):
+            say()
+            say("  others changed copies, which was repaired: --drift shows it", "dim")
         return
     if output is Output.NAME:
         print(f"{made.kind.lower()}/{made.name}")
         return
-    told = msgspec.to_builtins(made) | ({"differences": msgspec.to_builtins(differences)} if diff else {})
+    told = msgspec.to_builtins(made)
+    told |= {"differences": msgspec.to_builtins(differences)} if diff else {}
+    told |= {"drift": msgspec.to_builtins(changed)} if drift else {}
     print_objects([told], output, single=True)
 
 
@@ -133,6 +147,21 @@ def _show_differences(differences: "tuple[Differing, ...]") -> None:
         say(f"    not at all in {', '.join(same)}")
 
 
+def _show_drift(drift: "tuple[Drifted, ...]") -> None:
+    from argosy.cli.output.drifted import field, value
+
+    say()
+    say("  changed in members by others", "bold")
+    rows = [
+        [each.cluster, field(each), value(each, each.theirs), value(each, each.ours), each.since, each.state]
+        for each in drift
+    ]
+    if rows:
+        table(["CLUSTER", "FIELD", "THEIRS", "OURS", "SINCE", "STATE"], rows, indent="    ")
+    else:
+        say("    nothing that is on record")
+
+
 def show(report: "Report", *, overrides: bool = True) -> None:
     place = f" in {report.namespace}" if report.namespace else ""
     say(f"{report.kind} {report.name}{place}", "bold")
@@ -163,10 +192,15 @@ def show(report: "Report", *, overrides: bool = True) -> None:
         for line in report.waiting:
             say(f"    {line}", "yellow")
     else:
-        all_done = "" if report.without_effect else ": everything is as it should be"
+        all_done = "" if report.without_effect or report.drifted else ": everything is as it should be"
         say(f"  waiting for nothing{all_done}", "green")
-        for line in report.paused:
+        for line in [*([report.unattended] if report.unattended else []), *report.paused]:
             say(f"  {line}", "yellow")
+    if report.drifted:
+        say()
+        say("  changed by others, and left", "bold")
+        for line in report.drifted:
+            say(f"    {line}", "yellow")
     if report.without_effect:
         say()
         say("  without effect", "bold")

@@ -22,6 +22,16 @@ from argosy.cli.options.health import (
 from argosy.cli.options.limits import MaxConnections, MaxMutatingRequests, MaxRequests, MaxWatches, WatchBuffer, limits
 from argosy.cli.options.limits import arguments as as_arguments
 from argosy.cli.options.timeouts import PluginTimeout, plugin_timeout_of
+from argosy.cli.options.work import (
+    ApiBurst,
+    ApiQps,
+    EnqueueDelay,
+    ExcludedNamespaces,
+    Katalyst,
+    Workers,
+    WorkOptions,
+    work_options,
+)
 from argosy.cli.output.failures import Failure, explained
 
 if TYPE_CHECKING:
@@ -49,6 +59,7 @@ class Start(NamedTuple):
     allow_http_endpoints: bool
     health: HealthOptions
     brake: BrakeOptions
+    work: WorkOptions
     #: In seconds.
     plugin_timeout: float
 
@@ -86,6 +97,12 @@ def up(
     brake_share: BrakeShare = 30,
     brake_settle: BrakeSettle = "5s",
     plugin_timeout: PluginTimeout = "5s",
+    worker_count: Workers = 32,
+    kube_api_qps: ApiQps = 500.0,
+    kube_api_burst: ApiBurst = 1000,
+    member_object_enqueue_delay: EnqueueDelay = "5s",
+    ns_autoprop_exclude_regexp: ExcludedNamespaces = "",
+    enable_katalyst_support: Katalyst = False,
     progress_fd: Annotated[int | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Run a federation on this machine: API server, controllers, and optionally simulated members.
@@ -116,6 +133,14 @@ def up(
         allow_http_endpoints,
         health_options(cluster_health_check_period, cluster_status_threshold, cluster_join_timeout),
         brake_options(brake_share, brake_settle),
+        work_options(
+            worker_count,
+            kube_api_qps,
+            kube_api_burst,
+            member_object_enqueue_delay,
+            ns_autoprop_exclude_regexp,
+            enable_katalyst_support,
+        ),
         plugin_timeout_of(plugin_timeout),
     )
     try:
@@ -160,6 +185,7 @@ def _in_foreground(start: Start, example: bool, progress: "Progress", *, told: b
     from argosy.cli.local import loop
     from argosy.cli.local.plane import Settings, run
     from argosy.cli.output import logs
+    from argosy.control.options import Options
     from argosy.control.timings import Timings
 
     logs.to_file(folder.log)
@@ -179,6 +205,7 @@ def _in_foreground(start: Start, example: bool, progress: "Progress", *, told: b
     count = max(start.members, folder.known_members())
     allowed = rules(start.allowed_endpoints, start.allow_http_endpoints)
     timings = start.brake.applied(start.health.applied(Timings(plugin_answer=start.plugin_timeout)))
+    options = start.work.chosen(Options(endpoints=allowed, brake=start.brake.limits))
     settings = Settings(
         folder.path,
         count,
@@ -186,9 +213,8 @@ def _in_foreground(start: Start, example: bool, progress: "Progress", *, told: b
         start.port,
         start.limits,
         start.accept_data_loss,
-        allowed,
-        timings,
-        start.brake.limits,
+        start.work.applied(timings),
+        options,
     )
     loop.run(run(settings, progress, when_ready))
     if not told:
@@ -207,7 +233,7 @@ def _detached(start: Start, progress: "Progress") -> None:
     arguments += ["--host", start.host, *as_arguments(start.limits)]
     arguments += ["--accept-data-loss"] if start.accept_data_loss else []
     arguments += endpoints.arguments(start.allowed_endpoints, start.allow_http_endpoints)
-    arguments += [*start.health.arguments(), *start.brake.arguments()]
+    arguments += [*start.health.arguments(), *start.brake.arguments(), *start.work.arguments()]
     arguments += ["--plugin-timeout", f"{start.plugin_timeout}s"]
     with folder.crash_log.open("ab") as output:
         try:

@@ -16,9 +16,7 @@ from argosy.control.sharding.election import ShardElection
 from argosy.control.telemetry.metrics import Metrics
 from argosy.control.timings import Timings
 from argosy.kube.client import Client
-from argosy.kube.endpoints import DEFAULT_RULES, EndpointRules
 from argosy.kube.lease import LeaderElector
-from argosy.plan.brake.limits import Limits
 
 __all__ = ["IDENTITY", "LocalControllers"]
 
@@ -32,11 +30,10 @@ class LocalControllers:
     def __init__(
         self,
         client: Client,
-        endpoints: EndpointRules = DEFAULT_RULES,
+        options: Options = Options(),
         timings: Timings = Timings(),
-        brake: Limits = Limits(),
     ):
-        self._options = Options(endpoints=endpoints, brake=brake)
+        self._options = options
         self.metrics = Metrics()
         #: Set once they have worked.
         self.ready = asyncio.Event()

@@ -28,12 +28,11 @@ from argosy.cli.local.members import SimulatedMembers
 from argosy.cli.output.failures import Failure
 from argosy.cli.output.progress import Progress
 from argosy.control.install.installer import install
+from argosy.control.options import Options
 from argosy.control.timings import Timings
 from argosy.kube import config, yamlreader
 from argosy.kube.client import Client
-from argosy.kube.endpoints import DEFAULT_RULES, EndpointRules
 from argosy.kube.watchdog import Watchdog
-from argosy.plan.brake.limits import Limits as BrakeLimits
 from argosy.server import kubeconfig
 from argosy.server.auth.identity import User
 from argosy.server.embedded import EmbeddedServer
@@ -60,11 +59,9 @@ class Settings(msgspec.Struct, frozen=True):
     limits: Limits = Limits()
     #: Of the control plane and of simulated members.
     accept_data_loss: bool = False
-    #: Where members and webhooks may be.
-    endpoints: EndpointRules = DEFAULT_RULES
     timings: Timings = Timings()
-    #: How much may be taken away at once.
-    brake: BrakeLimits = BrakeLimits()
+    #: Of the controllers.
+    options: Options = Options()
 
 
 class _Silent:
@@ -162,7 +159,7 @@ async def _controllers(
     server: EmbeddedServer, settings: Settings, progress: Progress
 ) -> AsyncIterator[asyncio.Task[Any]]:
     ours = server.client(User(access.CONTROLLERS, ("system:authenticated",)))
-    standing = LocalControllers(ours, settings.endpoints, settings.timings, settings.brake)
+    standing = LocalControllers(ours, settings.options, settings.timings)
     server.server.metrics.registry.register(standing.metrics.registry)
     health = server.server.health
     health.add("controllers", live=lambda: standing.problems or None, ready=lambda: standing.waiting or None)

@@ -30,6 +30,8 @@ class ObjectState(msgspec.Struct, frozen=True):
     states: dict[str, str]
     propagated: bool
     held: str = ""
+    #: Copies of it have fields that others changed.
+    drifted: bool = False
 
 
 class ClusterLine(msgspec.Struct, frozen=True, rename="camel"):
@@ -64,6 +66,8 @@ class FleetReport(msgspec.Struct, frozen=True, rename="camel"):
     behind: tuple[str, ...] = ()
     undecided: tuple[str, ...] = ()
     trouble: tuple[str, ...] = ()
+    #: Objects with copies that others changed, and that stay so.
+    drifted: tuple[str, ...] = ()
 
     @property
     def well(self) -> bool:
@@ -92,6 +96,10 @@ def report(
     if off is not None:
         trouble.append(f"the brake is off until {off.until}: {off.reason}; `argosy brake on`")
     trouble += [f"{line.name}: {line.problem}" for line in lines if line.problem]
+    states = (
+        (each.name, each.metadata.annotations.get(keys.FAILOVER_STATE)) for each in sorted(clusters, key=_by_name)
+    )
+    trouble += [f"{name}: {state}" for name, state in states if state]
     return FleetReport(
         lines,
         len(objects),
@@ -100,6 +108,7 @@ def report(
         tuple(each.name for each in objects if not each.propagated and not each.held),
         tuple(f"{each.name}: {each.held}" for each in objects if each.held),
         tuple(trouble),
+        tuple(each.name for each in objects if each.drifted),
     )
 
 
@@ -153,10 +162,11 @@ def show(found: FleetReport) -> None:
         say(f"!     {text}", "yellow")
     if len(found.undecided) > _NAMED:
         say(f"!     and {len(found.undecided) - _NAMED} objects more", "yellow")
+    if found.drifted:
+        say(f"!     others changed copies: {_some(found.drifted)}; `argosy status KIND/NAME --drift`", "yellow")
     if found.behind:
-        more = f" and {len(found.behind) - _NAMED} more" if len(found.behind) > _NAMED else ""
-        say(f"...   on the way to members: {', '.join(found.behind[:_NAMED])}{more}")
-    if found.well and not found.behind:
+        say(f"...   on the way to members: {_some(found.behind)}")
+    if found.well and not found.behind and not found.drifted:
         say("Everything is as it should be.", "green")
     say()
     say(f"{found.objects} objects, {found.copies} copies, {len(found.clusters)} clusters")
@@ -166,6 +176,11 @@ def show(found: FleetReport) -> None:
             for line in sorted(found.clusters, key=lambda each: (not each.problem, each.name))
         ]
         table(["CLUSTER", "READY", "COPIES", "BEHIND", "CPU", "MEMORY"], rows)
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{', '.join(names[:_NAMED])}{more}"
 
 
 def _going_on(cause: str) -> str:

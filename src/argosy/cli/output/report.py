@@ -12,19 +12,21 @@ import msgspec
 
 from argosy.api import keys, names, resources
 from argosy.api.admission import caveats
-from argosy.api.conditions import READY, Propagation
+from argosy.api.conditions import OPERATION_FAILED, READY, Propagation
 from argosy.api.policies import PropagationPolicy
 from argosy.api.types import CollectedStatus, FederatedCluster, FederatedObject, FederatedTypeConfig
+from argosy.cli.client.attendance import read_unattended
 from argosy.cli.client.claims import claim_of
+from argosy.cli.output.drifted import left
 from argosy.kube.client import Client
 from argosy.kube.errors import BadAnswer, Forbidden, NotFound
 from argosy.kube.objects import Metadata, Partial
 from argosy.kube.resource import Resource
 from argosy.plan import fields
+from argosy.plan.changes import is_secret
 from argosy.plan.claims.record import as_claimed, in_force, looked_at
 from argosy.plan.copies.held_copies import held_copies
 from argosy.plan.copies.placement import may_hold_copies
-from argosy.plan.explain.differences import is_secret
 from argosy.plan.pipeline.held import HeldReason, held_of
 from argosy.plan.pipeline.policy import PolicyRef
 from argosy.plan.status.shortfalls import shortfalls
@@ -73,6 +75,8 @@ class EventView(msgspec.Struct, frozen=True, rename="camel"):
 class Facts(Known, frozen=True, kw_only=True):
     #: Warnings on the source and its federated object, the newest first.
     warnings: tuple[EventView, ...]
+    #: Why nobody works on it; "" if somebody does, as far as one may know.
+    unattended: str = ""
 
 
 class ClusterReport(msgspec.Struct, frozen=True, rename="camel"):
@@ -101,7 +105,11 @@ class Report(msgspec.Struct, frozen=True, rename="camel"):
     without_effect: list[str]
     #: What is paused, whether or not that keeps anything back.
     paused: list[str]
+    #: Fields of copies that others changed and that stay as they are.
+    drifted: list[str]
     conditions: list[dict[str, str]]
+    #: Why nobody works on it: the shard that owns it is missing, or no controllers run.
+    unattended: str = ""
 
 
 async def gather(client: Client, resource: Resource, name: str, namespace: str | None) -> Facts:
@@ -130,6 +138,7 @@ async def gather(client: Client, resource: Resource, name: str, namespace: str |
     system = await or_none(client.get(_NAMESPACES, keys.SYSTEM_NAMESPACE, into=Partial))
     selector = f"involvedObject.kind={resource.kind},involvedObject.name={name},type=Warning"
     events = await client.list(EVENTS, namespace or "default", field_selector=selector, into=EventView)
+    alone = [each.text for each in await read_unattended(client) if each.shard.owns(namespace or "")]
     return Facts(
         source=source,
         type_config=config,
@@ -140,6 +149,7 @@ async def gather(client: Client, resource: Resource, name: str, namespace: str |
         selected=selected,
         policy=policy,
         warnings=tuple(sorted(events.items, key=lambda event: event.when, reverse=True)),
+        unattended="; ".join(alone) if config is not None else "",
     )
 
 
@@ -161,6 +171,9 @@ def report(facts: Facts) -> Report:
     replicas = fields.get(source, _REPLICAS, None)
     status = source.get("status") or {}
     mode, policy = _mode(federated), facts.in_force.ref
+    waiting = missing(facts, {cluster.name: cluster.error for cluster in clusters})
+    # Somebody who is missing is waited for where something is left to do.
+    first = [facts.unattended] if waiting and facts.unattended else []
     return Report(
         kind=source.get("kind", ""),
         name=metadata["name"],
@@ -171,10 +184,12 @@ def report(facts: Facts) -> Report:
         ready=int(status.get("readyReplicas") or 0) if isinstance(replicas, int) else None,
         clusters=clusters,
         overrides=_overrides(federated) if federated is not None else {},
-        waiting=missing(facts, {cluster.name: cluster.error for cluster in clusters}),
+        waiting=[*first, *waiting],
         without_effect=_without_effect(facts),
         paused=pauses(facts),
+        drifted=left(facts),
         conditions=_conditions(source, federated),
+        unattended=facts.unattended,
     )
 
 
@@ -241,9 +256,10 @@ def _last_error(cluster: str, propagation: str, facts: Facts) -> str:
     entries = facts.federated.status.clusters if facts.federated is not None else ()
     if message := next((each.message for each in entries if each.cluster == cluster), ""):
         return message
+    reason = OPERATION_FAILED.get(propagation, propagation)
     for event in facts.warnings:
         about, _, text = (event.message or "").partition(": ")
-        if text and event.reason == propagation and cluster in about.split(", "):
+        if text and event.reason == reason and cluster in about.split(", "):
             return text
     return ""
 

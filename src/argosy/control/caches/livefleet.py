@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from argosy.api.keys import UNREADY_TAINT
 from argosy.api.types import ClusterResources, FederatedCluster
 from argosy.control.wake import Follow, Signal
 from argosy.fleet.member import ApiKey, Member
@@ -26,6 +27,8 @@ class LiveFleet:
         self._capacity: dict[str, ClusterResources] = {}
         #: The name of a cluster that came, went, or changed in labels, taints, APIs, readiness, joining or leaving.
         self.facts: Signal[str] = Signal("facts of a cluster")
+        #: Of these only what says whether it can be read and written.
+        self.reach: Signal[str] = Signal("reach of a cluster")
         #: The name of a cluster that has more room than before: worth a retry for objects that found none.
         self.room: Signal[str] = Signal("room in a cluster")
         #: A kind that no member served before.
@@ -39,6 +42,7 @@ class LiveFleet:
             self._clusters.pop(change.key, None)
             self._capacity.pop(change.key, None)
             self.snapshot = self.snapshot.without_cluster(change.key)
+            self.reach.tell(change.key)
             self.facts.tell(change.key)
             return
         self._clusters[change.key] = change.new
@@ -76,6 +80,8 @@ class LiveFleet:
         for api in sorted(after.apis - before.apis) if before is not None and before.apis else ():
             if not known.serving(api).any():
                 self.arrived.tell(api)
+        if before is None or _reach(before) != _reach(after):
+            self.reach.tell(name)
         if before is None or _facts(before) != _facts(after):
             self.facts.tell(name)
         elif any(amount > before.available.get(resource, 0) for resource, amount in after.available.items()):
@@ -83,11 +89,9 @@ class LiveFleet:
 
 
 def _facts(member: Member) -> tuple[object, ...]:
-    return (
-        member.joined,
-        member.ready,
-        member.terminating,
-        member.labels_digest,
-        member.taints_digest,
-        member.apis_digest,
-    )
+    return (*_reach(member), member.labels_digest, member.taints_digest)
+
+
+def _reach(member: Member) -> tuple[object, ...]:
+    failed = any(key == UNREADY_TAINT for key, _, _ in member.taints)
+    return member.joined, member.ready, member.terminating, member.apis_digest, failed

@@ -4,11 +4,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from argosy.api import keys
 from argosy.api.types import FederatedObject, FederatedTypeConfig, PropagationEntry
 from argosy.control.caches.informers import Caches
 from argosy.control.caches.objectkeys import FederatedKey, SourceKey
-from argosy.kube.objects import decode
-from argosy.plan.copies import placement
+from argosy.kube.objects import Metadata, decode
+from argosy.plan.copies import drift, placement
 from argosy.plan.copies.digest import digest, template_digest
 from argosy.plan.copies.held_copies import HeldCopies, held_copies
 from argosy.plan.copies.identity import Refusal, Subject, refusal, subject_of
@@ -57,6 +58,21 @@ class Item(NamedTuple):
     def digest(self, cluster: str) -> str:
         """Digest of everything that decides this cluster's copy."""
         return digest(self.template_digest, self.patches(cluster), self.annotations)
+
+    def since(self, cluster: str, observed: Metadata | None) -> drift.Since:
+        """What is known of this cluster's copy since it was written last. `observed` is the copy's."""
+        record, reports = self.record(cluster), drift.reports(self.annotations)
+        if record is None or not record.version:
+            return drift.Since(reports=reports)
+        template, left = self.federated.spec.template, drift.left_in(record)
+        then = observed.annotations.get(keys.SOURCE_GENERATION) if observed is not None else None
+        if then is None or then == str(template["metadata"].get("generation")):
+            same = record.digest == self.digest(cluster)
+            return drift.Since(same, same, reports, left)
+        # As it was when the source was of the generation that the copy is of, but for the generation.
+        as_then = {**template, "metadata": {**template["metadata"], "generation": int(then) if then.isdecimal() else 0}}
+        unchanged = record.digest == digest(template_digest(as_then), self.patches(cluster), self.annotations)
+        return drift.Since(unchanged, False, reports, left)
 
     def aim(self, cluster: str, wanted: bool) -> str:
         """What is to be done in this cluster; the same text for the same."""

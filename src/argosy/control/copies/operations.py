@@ -30,7 +30,9 @@ from argosy.kube.errors import (
     ServerTimeout,
     TransportError,
 )
-from argosy.kube.objects import Metadata, Partial, decode, encode, join_key, split_key
+from argosy.kube.objects import DecodeError, Metadata, Partial, decode, encode, join_key, split_key
+from argosy.plan.copies import drift
+from argosy.plan.copies.drift import Drift, Since
 from argosy.plan.copies.render import RenderError, adopted, orphaned
 from argosy.plan.fields import MISSHAPEN
 from argosy.plan.status.misfit import misfit
@@ -54,7 +56,7 @@ class Applied(msgspec.Struct, frozen=True):
     status: Propagation | None
     metadata: Metadata = Metadata()
     error: str = ""
-    #: What was sent: "create", "update", "delete", or "" if nothing had to be sent.
+    #: What was sent: "create", "update", "delete", "release" (the copy stays, without our label), or "" if nothing was.
     wrote: str = ""
     retry_after: float | None = None
     #: Why nothing may be sent at all. No failure: it is not tried again before the object changes.
@@ -63,6 +65,8 @@ class Applied(msgspec.Struct, frozen=True):
     withheld: bool = False
     #: The namespace does not exist in the member (yet).
     lacks_namespace: bool = False
+    #: What others changed in the copy; None if it was not looked at.
+    drift: Drift | None = None
 
     @property
     def failed(self) -> bool:
@@ -90,6 +94,7 @@ class Operations:
         is_current: IsCurrent,
         *,
         adopt: bool,
+        since: Since,
     ) -> Applied:
         """Create or update the object of that key in the member as rendered."""
 
@@ -103,11 +108,11 @@ class Operations:
 
         try:
             if self._certainly_absent(member, config, key):
-                return await self._create(member, config, key, rendered, is_current, adopt)
+                return await self._create(member, config, key, rendered, is_current, adopt, since)
             present = await self._read(member, config, key)
             if present is None:
-                return await self._create(member, config, key, rendered, is_current, adopt)
-            return await self._update(member, config, key, present, rendered, is_current, adopt)
+                return await self._create(member, config, key, rendered, is_current, adopt, since)
+            return await self._update(member, config, key, present, rendered, is_current, adopt, since)
         except _Failed as failed:
             return failed.applied
 
@@ -164,7 +169,7 @@ class Operations:
         left = _made(config, present, lambda: orphaned(present, rescued=rescued))
         released = functools.partial(_put, config, left)
         await self._write(member, "update", Propagation.LABEL_REMOVAL_FAILED, released)
-        return Applied(None, wrote="update")
+        return Applied(None, wrote="release")
 
     async def _create(
         self,
@@ -174,6 +179,7 @@ class Operations:
         render: Render,
         is_current: IsCurrent,
         adopt: bool,
+        since: Since,
     ) -> Applied:
         desired = render(None)
         try:
@@ -190,9 +196,10 @@ class Operations:
                 if isinstance(refused, AlreadyExists):  # deleted between the two requests
                     return Applied(Propagation.CREATION_FAILED, error=str(refused), retry_after=0.1)
                 return Applied(Propagation.CREATION_FAILED, error=str(refused))
-            return await self._update(member, config, key, present, render, is_current, adopt)
+            return await self._update(member, config, key, present, render, is_current, adopt, since)
         self._collector.remember(member.name, config.name, raw)
-        return Applied(Propagation.OK, decode(raw, Partial).metadata, wrote="create")
+        lost = Drift((drift.DELETED,)) if since.unchanged else drift.NONE
+        return Applied(Propagation.OK, decode(raw, Partial).metadata, wrote="create", drift=lost)
 
     async def _update(
         self,
@@ -203,6 +210,7 @@ class Operations:
         render: Render,
         is_current: IsCurrent,
         adopt: bool,
+        since: Since,
     ) -> Applied:
         for _ in range(_CONFLICT_TRIES):
             refusal = _refusal(present, adopt)
@@ -213,23 +221,51 @@ class Operations:
                 return Applied(Propagation.WAITING_FOR_REMOVAL, metadata)
             desired = _rendered(config, present, render, is_current)
             if desired is None:
-                return Applied(Propagation.OK, metadata)
+                return Applied(Propagation.OK, metadata, drift=drift.NONE)
+            looks = since.keeps or since.unchanged
+            wanted, answered, sent = decode(desired, dict) if looks else {}, None, desired
             try:
+                if since.keeps:
+                    answered = await self._would_be(member, config, desired)
+                    if since.settled:
+                        return Applied(Propagation.OK, metadata, drift=_left(present, answered, wanted))
+                    sent = _made(
+                        config, present, functools.partial(drift.keeping, wanted, present, answered or wanted, since)
+                    )
                 raw = await self._write(
                     member,
                     "update",
                     Propagation.UPDATE_FAILED,
-                    functools.partial(_put, config, desired),
+                    functools.partial(_put, config, sent),
                 )
             except Conflict:
                 fresh = await self._read(member, config, key)
                 if fresh is None:
-                    return await self._create(member, config, key, render, is_current, adopt)
+                    return await self._create(member, config, key, render, is_current, adopt, since)
                 present = fresh
                 continue
+            except _Failed as failed:
+                if since.unchanged:
+                    left = drift.stated_drift(present, wanted)
+                    raise _Failed(msgspec.structs.replace(failed.applied, drift=left)) from failed
+                raise
             self._collector.remember(member.name, config.name, raw)
-            return Applied(Propagation.OK, decode(raw, Partial).metadata, wrote="update")
+            found, now = drift.NONE, _read_back(raw) if looks else None
+            if now is not None:
+                found = _left(now, answered, wanted) if since.keeps else drift.drift_of(present, now, left=False)
+            return Applied(Propagation.OK, decode(raw, Partial).metadata, wrote="update", drift=found)
         return Applied(Propagation.UPDATE_FAILED, error="the object keeps changing while it is being updated")
+
+    async def _would_be(self, member: Reached, config: FederatedTypeConfig, desired: bytes) -> Object | None:
+        """The copy as the member would have it, with its defaults; None if it does not say."""
+        try:
+            return await member.call(lambda client: client.update(config.resource, desired, dry_run=True))
+        except Conflict:
+            raise
+        except ApiError:
+            return None
+        except (TransportError, TimeoutError) as error:
+            raise _Failed(_unreachable(error, Propagation.RETRIEVAL_FAILED)) from error
 
     def _certainly_absent(self, member: Reached, config: FederatedTypeConfig, key: str) -> bool:
         """By the cache, which saves a read before a create. An object that exists is read live before it is changed."""
@@ -321,6 +357,19 @@ class Operations:
 
 async def _put(config: FederatedTypeConfig, obj: bytes, client: Client) -> bytes:
     return await client.update(config.resource, obj, into=bytes)
+
+
+def _left(copy: Object, answered: Object | None, wanted: Object) -> Drift:
+    """What a copy has that is not ours. `answered` is what the member would make of the object that is wanted, if it says."""
+    return drift.stated_drift(copy, wanted) if answered is None else drift.drift_of(copy, answered, left=True)
+
+
+def _read_back(raw: bytes) -> Object | None:
+    """The answer to a write, which was done, whatever was answered."""
+    try:
+        return decode(raw, dict)
+    except DecodeError:
+        return None
 
 
 class _Failed(Exception):

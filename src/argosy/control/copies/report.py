@@ -6,7 +6,7 @@ The only writer of federated objects' status and of dispatch's finalizer on them
 import msgspec
 
 from argosy.api import resources
-from argosy.api.conditions import CHECK_CLUSTERS, EventReason, Propagation
+from argosy.api.conditions import CHECK_CLUSTERS, OPERATION_FAILED, EventReason, Propagation
 from argosy.api.types import FederatedObject, FederatedStatus
 from argosy.control.caches.informers import Caches
 from argosy.control.caches.objectkeys import FederatedKey
@@ -19,7 +19,7 @@ from argosy.kube.client import Client, Patch
 from argosy.kube.errors import NotFound
 from argosy.kube.objects import split_key
 from argosy.plan.brake.held_removal import held_removal_of
-from argosy.plan.copies import placement
+from argosy.plan.copies import drift, placement
 from argosy.plan.copies.identity import Refusal
 from argosy.plan.copies.render import is_replaced, version_of
 from argosy.plan.pipeline.held import held_of
@@ -29,10 +29,13 @@ __all__ = ["Report"]
 
 #: Of what is told of one cluster.
 _LONGEST_MESSAGE = 300
+#: Of what is told of a copy that others changed.
+_MOST_CLAUSES = 4
 _EVENTS = (
     ("create", EventReason.CREATE_IN_CLUSTER, "created"),
     ("update", EventReason.UPDATE_IN_CLUSTER, "updated"),
     ("delete", EventReason.DELETE_IN_CLUSTER, "deleted"),
+    ("release", EventReason.REMOVE_MANAGED_LABEL, "left as it is"),
 )
 
 
@@ -42,7 +45,7 @@ class Report:
         self._caches = caches
         self._recorder = recorder
         self._metrics = metrics
-        #: The last reported failures of objects: cluster -> (status, error). Reported once, not with every retry.
+        #: The last reported failures of objects: cluster -> (reason, error). Reported once, not with every retry.
         self._told: dict[FederatedKey, dict[str, tuple[str, str]]] = {}
 
     def forget(self, key: FederatedKey) -> None:
@@ -79,8 +82,9 @@ class Report:
             held=held_of(item.annotations),
             held_copies=item.held,
             held_removal=held_removal_of(item.annotations),
+            reports_drift=drift.reports(item.annotations),
         )
-        self._tell(item, results)
+        self.tell(item, results)
         if status is not None:
             await self._write_status(item.key, status)
 
@@ -102,7 +106,12 @@ class Report:
             self._metrics.refused.labels(refusal.reason).inc()
             self._recorder.on(itself(federated), "Warning", refusal.reason, f"nothing is sent: {refusal.message}")
         status = propagation.propagation_status(
-            before, before.synced_generation, outcomes, timestamps.now(), reason=refusal.reason
+            before,
+            before.synced_generation,
+            outcomes,
+            timestamps.now(),
+            reason=refusal.reason,
+            reports_drift=drift.reports(federated.metadata.annotations),
         )
         if status is not None:
             await self._write_status(key, status)
@@ -122,6 +131,7 @@ class Report:
             held=held,
             held_copies=item.held,
             held_removal=held_removal_of(item.annotations),
+            reports_drift=drift.reports(item.annotations),
         )
         if status is not None:
             await self._write_status(item.key, status)
@@ -137,6 +147,7 @@ class Report:
             timestamps.now(),
             reason=reason,
             held_removal=held_removal_of(item.annotations),
+            reports_drift=drift.reports(item.annotations),
         )
         if status is not None:
             self._recorder.event(item.federated, "Warning", EventReason.ENSURE_DELETION_FAILED, message)
@@ -155,7 +166,7 @@ class Report:
         if finalizers or not metadata.deletion_timestamp:
             self._caches.remember_federated("dispatch", raw, item.key.namespaced)
 
-    def _tell(self, item: Item, results: dict[str, Applied]) -> None:
+    def tell(self, item: Item, results: dict[str, Applied]) -> None:
         """One event for all clusters with the same operation, and one for each different failure."""
         for operation, reason, verb in _EVENTS:
             clusters = [name for name, applied in results.items() if applied.wrote == operation and not applied.failed]
@@ -172,8 +183,9 @@ class Report:
                 " another of the same name"
             )
             self._recorder.event(item.federated, "Warning", EventReason.REPLACED_IN_CLUSTER, message)
+        self._tell_drift(item, results)
         failing = {
-            name: (str(applied.status), applied.error)
+            name: (OPERATION_FAILED.get(applied.status, str(applied.status)), applied.error)
             for name, applied in results.items()
             if applied.failed and applied.status is not None
         }
@@ -184,8 +196,24 @@ class Report:
         for name, failure in failing.items():
             if told.get(name) != failure:
                 failures.setdefault(failure, []).append(name)
-        for (status, error), clusters in failures.items():
-            self._recorder.event(item.federated, "Warning", status, f"{', '.join(clusters)}: {error}")
+        for (why, error), clusters in failures.items():
+            self._recorder.event(item.federated, "Warning", why, f"{', '.join(clusters)}: {error}")
+
+    def _tell_drift(self, item: Item, results: dict[str, Applied]) -> None:
+        """What others changed: each change once, also if it is left for long."""
+        for name, applied in results.items():
+            if applied.drift is None or not applied.drift.changed:
+                continue
+            record = item.record(name)
+            before = record.drift if record is not None else ()
+            fresh = [each for each in drift.noted(before, applied.drift, "") if not each.since]
+            if not fresh:
+                continue
+            reason = EventReason.DRIFT_LEFT if applied.drift.left else EventReason.DRIFT_REPAIRED
+            clauses = [drift.told(each) for each in fresh[:_MOST_CLAUSES]]
+            if len(fresh) > _MOST_CLAUSES:
+                clauses.append(f"and {len(fresh) - _MOST_CLAUSES} more")
+            self._recorder.event(item.federated, "Warning", reason, f"{name}: {'; '.join(clauses)}")
 
     async def _write_status(self, key: FederatedKey, status: FederatedStatus) -> None:
         resource = resources.federated_objects(key.namespaced)
@@ -210,11 +238,12 @@ def _result(item: Item, cluster: str, applied: Applied) -> propagation.Result:
     if applied.status is Propagation.APPLY_OVERRIDES_FAILED:
         return propagation.Result(applied.status, message=applied.held or applied.error[:_LONGEST_MESSAGE])
     if applied.status is not Propagation.OK or not applied.metadata.resource_version:
-        return propagation.Result(applied.status or Propagation.OK)
+        return propagation.Result(applied.status or Propagation.OK, drift=applied.drift)
     return propagation.Result(
         Propagation.OK,
         applied.metadata.generation,
         version_of(applied.metadata),
         item.digest(cluster),
         applied.metadata.uid,
+        drift=applied.drift,
     )

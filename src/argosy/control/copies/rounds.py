@@ -14,8 +14,9 @@ from typing import Generic, NamedTuple, TypeVar
 from argosy.api.conditions import Propagation
 from argosy.control.copies.operations import Applied
 from argosy.control.fence import FenceLost
+from argosy.kube.queue import Result
 
-__all__ = ["Rounds", "Work"]
+__all__ = ["Rounds", "Work", "next_round"]
 
 K = TypeVar("K", bound=Hashable)
 log = logging.getLogger(__name__)
@@ -26,6 +27,17 @@ class Work(NamedTuple):
 
     aim: str
     run: Callable[[], Awaitable[Applied]]
+
+
+def next_round(results: Mapping[str, Applied], recheck: float) -> Result | None:
+    """When the object is to be looked at again, after a round with these results; removals are looked at after `recheck`."""
+    waits = [applied.retry_after for applied in results.values() if applied.retry_after is not None]
+    errors = [f"{name}: {applied.error}" for name, applied in results.items() if applied.failed]
+    if errors:
+        return Result(error="; ".join(errors[:3]))
+    if any(applied.status is Propagation.WAITING_FOR_REMOVAL for applied in results.values()):
+        waits.append(recheck)
+    return Result(requeue_after=min(waits)) if waits else None
 
 
 class _Late(NamedTuple):

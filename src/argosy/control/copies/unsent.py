@@ -23,11 +23,12 @@ def unsent(item: Item, cluster: str, collector: Collector) -> Applied:
     kind = item.config.name
     if collector.synced(cluster, kind) and collector.get(cluster, kind, item.member_key) is None:
         return Applied(Propagation.PENDING_CREATE)
-    # Of overrides that are refused no more, the record may still tell.
-    refused = record.status == Propagation.APPLY_OVERRIDES_FAILED
+    if record.status == Propagation.APPLY_OVERRIDES_FAILED:
+        # Of overrides that are refused no more, the record may still tell, and perhaps nothing was ever written.
+        return Applied(Propagation.OK if record.digest == item.digest(cluster) else Propagation.PENDING_CREATE)
     if record.digest in ("", item.digest(cluster)):  # KubeAdmiral records none
-        return Applied(Propagation.OK if refused else Propagation(record.status))
-    kept = refused or record.status == Propagation.OK
+        return Applied(Propagation(record.status))
+    kept = record.status == Propagation.OK
     return Applied(Propagation.PENDING_CREATE if kept else Propagation(record.status))
 
 

@@ -44,7 +44,7 @@ class Cascade:
         """Delete what is left. Returns what is being waited for; empty if the member may go."""
         if not cluster.joined or keys.CASCADING_DELETE not in cluster.metadata.annotations:
             return ""
-        if member is None or not cluster.ready:
+        if member is None or not cluster.answers:
             return "the cluster is not ready"
         if self._pause.fleet() or self._pause.cluster(cluster):
             return "nothing is written to it while it is paused"

@@ -5,6 +5,7 @@ them; new ones use the new transport. So informers keep their caches and no writ
 """
 
 import asyncio
+import math
 import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
@@ -19,6 +20,8 @@ __all__ = ["MemberConnection"]
 _NO_RIGHT = re.compile(r"cannot \w+ (resource|path) ")
 #: Refused requests are retried sooner than this, so an older refusal is over.
 _REMEMBERED = 150.0
+#: A member that was away loads its roles after it begins to answer: for so long its refusals are not its word yet.
+_SETTLING = 15.0
 _MOST = 50
 
 
@@ -62,6 +65,8 @@ class MemberConnection:
         self._on_turn = on_turn
         #: Whether the last request or watch failed without an answer. (One that was cancelled proves nothing.)
         self.failing = False
+        #: When it began to answer again, after a failure.
+        self._returned = -math.inf
         #: Whether the last answer was 401.
         self.rejected = False
         #: (method, path without names) -> the server's message, and when it was last received.
@@ -145,6 +150,8 @@ class MemberConnection:
     def _turn(self, *, failing: bool) -> None:
         if self.failing != failing:
             self.failing = failing
+            if not failing:
+                self._returned = clock.monotonic()
             self._on_turn()
 
     def _close_if_idle(self, line: _Line) -> None:
@@ -168,6 +175,8 @@ class MemberConnection:
                 self._on_rejected()
         elif error.code == 403 and _NO_RIGHT.search(error.message):
             self.rejected = False
+            if clock.monotonic() - self._returned < _SETTLING:
+                return
             self._refusals.pop(_asked(request), None)
             while len(self._refusals) >= _MOST:  # the oldest
                 del self._refusals[next(iter(self._refusals))]

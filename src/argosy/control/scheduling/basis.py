@@ -1,10 +1,12 @@
 """The basis of decisions: all inputs of a pass over one object besides the object itself, kept current."""
 
-from collections.abc import Generator, Mapping
+from collections.abc import Collection, Generator, Mapping
 from typing import Any
 
+import msgspec
+
 from argosy.api import keys
-from argosy.api.types import FederatedTypeConfig, OverridePolicy, PropagationPolicy
+from argosy.api.types import FederatedObject, FederatedTypeConfig, OverridePolicy, PropagationPolicy
 from argosy.control.caches.informers import Caches
 from argosy.control.caches.objectkeys import SourceKey
 from argosy.control.failover import Failback
@@ -14,19 +16,24 @@ from argosy.control.options import Options
 from argosy.control.scheduling.arrivals import Arrivals
 from argosy.control.scheduling.claims import Claims
 from argosy.control.scheduling.done import DoneWork
+from argosy.control.scheduling.evictions import Evictions
 from argosy.control.scheduling.placed import PlacedWorkloads
 from argosy.control.scheduling.priorities import Priorities
 from argosy.control.scheduling.profiles import Profiles
 from argosy.control.scheduling.reservations import ReservedFleet
+from argosy.control.scheduling.unwritten import UnwrittenDecisions
 from argosy.control.telemetry.scheduling import SchedulingMetrics
 from argosy.kube import clock
 from argosy.kube.regexp import compile_pattern
 from argosy.plan.claims.record import in_force_now
+from argosy.plan.failover.evacuation import leaves
+from argosy.plan.failover.failover import trusting
 from argosy.plan.metadata import annotations_of, labels_of
 from argosy.plan.pipeline.inputs import PassInputs
 from argosy.plan.pipeline.policy import PolicyRef, override_refs
 from argosy.plan.pipeline.run import Outcome, run
 from argosy.plan.scheduling.framework import Ask, Reply
+from argosy.plan.scheduling.unit import current_placement
 
 __all__ = ["DecisionBasis"]
 
@@ -46,6 +53,7 @@ class DecisionBasis:
         priorities: Priorities,
         migrate: Migrate,
         failback: Failback,
+        evictions: Evictions,
         done: DoneWork,
         followers: Followers,
         arrivals: Arrivals,
@@ -58,8 +66,10 @@ class DecisionBasis:
         self.profiles = profiles
         self.migrate = migrate
         self.failback = failback
+        self.evictions = evictions
         self.done = done
         self.followers = followers
+        self.unwritten = UnwrittenDecisions()
         self._arrivals = arrivals
         self._caches = caches
         self._priorities = priorities
@@ -69,24 +79,33 @@ class DecisionBasis:
         self._metrics = metrics
 
     def steps(
-        self, key: SourceKey, source: Object, existing: Object | None, config: FederatedTypeConfig
+        self,
+        key: SourceKey,
+        source: Object,
+        existing: Object | None,
+        config: FederatedTypeConfig,
+        bound: Collection[str] = (),
     ) -> Generator[Ask, Reply, Outcome]:
-        """The pass over one source as it is now."""
+        """The pass over one source as it is now. It may not leave the failed clusters it is `bound` to."""
         view = self._caches.source(key)
         selected = self.claims.selected(key, view.metadata) if view is not None else None
         ref = in_force_now(source, existing, selected).ref
         policy = self.policy(ref) if ref is not None else None
+        leaving = not self.evictions.inside(key) <= frozenset(bound)
+        own = leaving or (policy is not None and policy.spec.limit_replicas_to_available)
+        fleet = trusting(self.reserved.fleet(key, own=own), bound)
         return run(
             PassInputs(
                 source=source,
                 type_config=config,
-                fleet=self.reserved.fleet(key, own=policy is not None and policy.spec.limit_replicas_to_available),
+                fleet=fleet,
                 existing=existing,
                 selected=selected,
                 policy=policy,
                 override_policies=self._override_policies(source),
                 profile=self.profiles.of(policy),
                 registry=self.profiles.registry,
+                unwritten=self.unwritten.of(key),
                 wanted=self._options.federate_all or self.is_led(key, annotations_of(source)),
                 following=self.followers.following(key),
                 leaders_at=lambda: self.followers.leaders_at(key),
@@ -101,6 +120,18 @@ class DecisionBasis:
                 instrument=self._metrics.timed,
             )
         )
+
+    def took_turn(self, key: SourceKey, existing: Object | None, outcome: Outcome, config: FederatedTypeConfig) -> None:
+        """After a pass over a source that was bound to no cluster."""
+        inside = self.evictions.inside(key)
+        if inside and existing is not None:
+            before, after = (
+                current_placement(
+                    msgspec.convert({"metadata": each["metadata"], "spec": each["spec"]}, FederatedObject), config
+                )
+                for each in (existing, outcome.object or existing)
+            )
+            self.evictions.had_turn(key, inside, leaves(before, after, inside))
 
     def is_led(self, key: SourceKey, annotations: Mapping[str, str]) -> bool:
         """Whether a leader asks for an object with these annotations."""

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from argosy.api import keys
-from argosy.api.shards import Shard, shard_of_lease
+from argosy.api.shards import Shard, lease_name, shard_of_lease
 from argosy.kube import chance, clock
 from argosy.kube.client import Client
 from argosy.kube.errors import ApiError, Conflict, NotFound, TransportError
@@ -34,12 +34,15 @@ class ShardElection:
     def __init__(
         self, client: Client, shard: Shard, *, retry: float = RETRY, clock: Callable[[], float] = clock.elapsed
     ):
+        self.lease = lease_name(shard)
         self._client = client
         self._count = shard.count
         self._retry = retry
         self._sightings = Sightings(clock)
         self._rivals = ""
         self._elector: LeaderElector | None = None
+        #: Attempts of earlier electors to renew a lease that failed.
+        self._failures = 0
 
     @property
     def waiting(self) -> str:
@@ -47,11 +50,21 @@ class ShardElection:
         holder = self._elector.holder if self._elector is not None else ""
         return self._rivals or f"the lease, held by {holder or 'nobody yet'}"
 
+    @property
+    def held(self) -> bool:
+        return self._elector is not None and self._elector.held()
+
+    @property
+    def failures(self) -> int:
+        """Attempts to take or renew the lease that failed, not because somebody else holds it."""
+        return self._failures + (self._elector.failures if self._elector is not None else 0)
+
     async def run(
         self, elector_of: Callable[[], LeaderElector], lead: Callable[[LeaderElector], Awaitable[None]]
     ) -> None:
         """Lead whenever we hold the shard's lease and no other layout is active, until `lead` ends by itself."""
         while True:
+            self._failures = self.failures
             self._elector = elector = elector_of()
             await self._settled()
             try:

@@ -2,9 +2,12 @@
 
 Each shard publishes the sums of its own reservations in a ConfigMap of the system namespace (`publisher`). Those of a silent
 shard expire soon: its replicas run by then, or never will. Without the right to watch the ConfigMaps, only this is lost.
+
+The same ConfigMap says how many of its objects name each policy without a namespace, for the counts in their status.
 """
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
 
 import msgspec
 
@@ -18,7 +21,7 @@ from argosy.kube.informer import Change, Informer
 from argosy.kube.objects import Metadata
 from argosy.kube.resource import Resource
 
-__all__ = ["CONFIG_MAPS", "DATA", "Amounts", "PeerReservations", "added", "name_of"]
+__all__ = ["CONFIG_MAPS", "DATA", "USES", "Amounts", "PeerReservations", "added", "name_of"]
 
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 Amounts = Mapping[str, Mapping[str, int]]
@@ -26,6 +29,7 @@ Amounts = Mapping[str, Mapping[str, int]]
 
 #: The key of the ConfigMap's data.
 DATA = "reserved"
+USES = "uses"
 #: The largest valid amount.
 _MOST = 2**60
 
@@ -45,10 +49,14 @@ class PeerReservations:
         self._clock = clock
         self._own_name = name_of(shard)
         self._heard: dict[str, tuple[float, Amounts]] = {}
+        #: By shard: how many of its objects name each policy, by their kind. A shard that says nothing more still has them.
+        self._uses: dict[str, Amounts] = {}
         self.totals: Amounts = {}
         self.version = 0
         #: Another shard has less reserved than before.
         self.released: Signal[None] = Signal("reservations of other shards that ended")
+        #: Names of policies that objects of another shard began or ceased to name.
+        self.uses_changed: Signal[Collection[str]] = Signal("uses of policies in other shards")
         self.informer: Informer[Published] = Informer(
             client,
             CONFIG_MAPS,
@@ -66,6 +74,18 @@ class PeerReservations:
         before = self.informer.get(f"{keys.SYSTEM_NAMESPACE}/{self._own_name}")
         return before.data.get(DATA, "").encode() if before is not None else b"{}"
 
+    def uses_published_before(self) -> bytes:
+        """The same of the uses of policies."""
+        before = self.informer.get(f"{keys.SYSTEM_NAMESPACE}/{self._own_name}")
+        return before.data.get(USES, "{}").encode() if before is not None else b"{}"
+
+    def uses_of(self, policy: str) -> Counter[str]:
+        """How many objects of other shards name this policy, by their kind."""
+        found: Counter[str] = Counter()
+        for uses in self._uses.values():
+            found.update(uses.get(policy, {}))
+        return found
+
     def expire(self) -> None:
         """Drop reservations that have not been updated for long."""
         self._count()
@@ -78,6 +98,12 @@ class PeerReservations:
         if change.new is not None:
             self._heard[name] = (self._clock(), _amounts(change.new.data.get(DATA, "")))
         self._count()
+        before, uses = self._uses.pop(name, {}), _amounts(change.new.data.get(USES, "")) if change.new else {}
+        if uses:
+            self._uses[name] = uses
+        changed = {policy for policy in before.keys() | uses.keys() if before.get(policy) != uses.get(policy)}
+        if changed:
+            self.uses_changed.tell(changed)
 
     def _count(self) -> None:
         """Add up the recently updated ones."""

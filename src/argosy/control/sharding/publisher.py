@@ -1,7 +1,7 @@
-"""Publisher: publishes this shard's reservations for the other shards (`peers`).
+"""Publisher: publishes this shard's reservations for the other shards (`peers`), and its uses of policies without a namespace.
 
-Written on change, at most once per period, and repeated from time to time while there are any. Without the right to write, only
-this is lost. `run` until cancelled.
+Reservations are written on change, at most once per period, and repeated from time to time while there are any; uses with them,
+or a while after they changed. Without the right to write, only this is lost. `run` until cancelled.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ import msgspec
 
 from argosy.api import keys
 from argosy.api.shards import Shard
-from argosy.control.sharding.peers import CONFIG_MAPS, DATA, Amounts, PeerReservations, name_of
+from argosy.control.sharding.peers import CONFIG_MAPS, DATA, USES, Amounts, PeerReservations, name_of
 from argosy.control.timings import Timings
 from argosy.kube import clock
 from argosy.kube.client import Client, Patch
@@ -30,6 +30,7 @@ class ReservationPublisher:
         client: Client,
         shard: Shard,
         own: Callable[[], Amounts],
+        uses: Callable[[], Amounts],
         peers: PeerReservations,
         timings: Timings,
         clock: Callable[[], float] = clock.monotonic,
@@ -37,12 +38,14 @@ class ReservationPublisher:
         self._client = client
         self._shard = shard
         self._own = own
+        self._uses = uses
         self._peers = peers
         self._timings = timings
         self._clock = clock
         self._name = name_of(shard)
         #: None until it is known what an earlier process has published.
         self._published: bytes | None = None
+        self._published_uses = b"{}"
         self._published_at = 0.0
         self._trouble = ""
         self._beat = 0
@@ -77,10 +80,13 @@ class ReservationPublisher:
             self._published = self._peers.published_before()
             if self._published is None:
                 return
+            self._published_uses = self._peers.uses_published_before()
         content = msgspec.json.encode(self._own(), order="deterministic")
         now = self._clock()
         fresh = content == b"{}" or now - self._published_at < self._timings.reservations_kept / 3
-        if content == self._published and fresh:
+        uses = msgspec.json.encode(self._uses(), order="deterministic")
+        told = uses == self._published_uses or now - self._published_at < self._timings.policy_counts
+        if content == self._published and fresh and told:
             return
         self._beat += 1
         body = {
@@ -89,11 +95,11 @@ class ReservationPublisher:
                 "labels": {keys.RESERVED_LABEL: str(self._shard.count)},
                 "annotations": {keys.NO_FEDERATED_RESOURCE: "true"},
             },
-            "data": {DATA: content.decode(), "beat": str(self._beat)},
+            "data": {DATA: content.decode(), USES: uses.decode(), "beat": str(self._beat)},
         }
         try:
             await self._client.patch(CONFIG_MAPS, self._name, body, keys.SYSTEM_NAMESPACE, kind=Patch.MERGE, into=bytes)
         except NotFound:
             with contextlib.suppress(AlreadyExists):
                 await self._client.create(CONFIG_MAPS, body, keys.SYSTEM_NAMESPACE, into=bytes)
-        self._published, self._published_at = content, now
+        self._published, self._published_uses, self._published_at = content, uses, now

@@ -1,4 +1,4 @@
-"""Events about federated objects, recorded where users look: on the source object, or on the federated one if it has none."""
+"""Events about federated objects, recorded where users look for them: on the federated object, and on its source."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from argosy.control.caches.views import FederatedView
 from argosy.kube.events import EventRecorder
 from argosy.kube.references import object_reference, reference_of
 
-__all__ = ["ObjectRecorder", "itself", "regarding"]
+__all__ = ["ObjectRecorder", "itself", "source_of"]
 
 
 class ObjectRecorder:
@@ -16,20 +16,28 @@ class ObjectRecorder:
         self._recorder = recorder
 
     def event(self, federated: FederatedObject | FederatedView, kind: str, reason: str, message: str) -> None:
-        self._recorder.event(regarding(federated), kind, reason, message)
+        """Record an event on both, as KubeAdmiral does."""
+        source = source_of(federated)
+        if source is not None:
+            self._recorder.event(source, kind, reason, message)
+        self._recorder.event(itself(federated), kind, reason, message)
+
+    def for_user(self, federated: FederatedObject | FederatedView, kind: str, reason: str, message: str) -> None:
+        """Record an event on the source only, or on the federated object if it has none: for what may be said of many at once."""
+        self._recorder.event(source_of(federated) or itself(federated), kind, reason, message)
 
     def on(self, reference: dict[str, Any], kind: str, reason: str, message: str) -> None:
         """Record an event on this object only."""
         self._recorder.event(reference, kind, reason, message)
 
 
-def regarding(federated: FederatedObject | FederatedView) -> dict[str, Any]:
-    """The object an event is about, as an object reference."""
+def source_of(federated: FederatedObject | FederatedView) -> dict[str, Any] | None:
+    """Its source, as an object reference; None if it has none."""
     metadata = federated.metadata
     for owner in metadata.owner_references:
         if owner.controller:
             return object_reference(owner.api_version, owner.kind, owner.name, owner.uid, metadata.namespace)
-    return itself(federated)
+    return None
 
 
 def itself(federated: FederatedObject | FederatedView) -> dict[str, Any]:

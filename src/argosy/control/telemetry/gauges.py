@@ -6,7 +6,7 @@ from typing import Any
 
 from argosy.control.context import ControllerContext
 from argosy.control.wake import Loop
-from argosy.kube import clock
+from argosy.kube import clock, timestamps
 
 __all__ = ["measure"]
 
@@ -24,6 +24,7 @@ async def measure(context: ControllerContext, loops: Iterable[Loop[Any]]) -> Non
             metrics.queue_length.labels(loop.name).set(len(loop.queue))
             metrics.queue_age.labels(loop.name).set(loop.queue.oldest_age())
         _watches(context, now)
+        _silence(context)
         _plugins(context)
         snapshot = context.fleet.snapshot
         metrics.clusters.labels("joined").set(int(snapshot.joined.sum()))
@@ -34,8 +35,17 @@ def _watches(context: ControllerContext, now: float) -> None:
     oldest: dict[str, float] = {}
     for (cluster, _), informer in context.collector.informers().items():
         oldest[cluster] = max(oldest.get(cluster, 0.0), now - informer.last_event)
+    context.metrics.watch_age.clear()  # clusters come and go
     for cluster, age in oldest.items():
         context.metrics.watch_age.labels(cluster).set(age)
+
+
+def _silence(context: ControllerContext) -> None:
+    now, silent = clock.now(), context.metrics.cluster_silent
+    silent.clear()
+    for cluster in context.caches.clusters.values():
+        since = timestamps.parse(cluster.silent_since) if cluster.joined else None
+        silent.labels(cluster.name).set(max((now - since).total_seconds(), 0.0) if since is not None else 0.0)
 
 
 def _plugins(context: ControllerContext) -> None:

@@ -39,10 +39,22 @@ class Metrics:
             "Copies that would be taken away with too many others, and stay until confirmed.",
             ["cause"],
         )
+        self.failover_waiting = gauge(
+            "failover_waiting", "Objects that wait for their turn to leave a failed cluster.", ["cluster"]
+        )
+        self.failover_suspended = gauge(
+            "failover_suspended", "1 while so many clusters are unready that nothing leaves those that failed."
+        )
         self.control_writes = counter("control_plane_writes", "Writes to the control plane.", ["kind", "verb"])
         self.queue_length = gauge("queue_length", "Keys ready to be worked on.", ["loop"])
         self.queue_age = gauge("queue_oldest_age_seconds", "How long the longest waiting key has been ready.", ["loop"])
         self.watch_age = gauge("watch_age_seconds", "Since the oldest watch on a cluster heard anything.", ["cluster"])
+        self.cluster_silent = gauge(
+            "cluster_silent_seconds",
+            "Since a member that does not answer was heard of; 0 while it answers.",
+            ["cluster"],
+        )
+        self.shard_missing = gauge("shard_missing", "1 for another shard whose lease nobody holds.", ["shard"])
         self.loop_lag = gauge("event_loop_lag_seconds", "How late the event loop runs what is due.")
         self.plugin = histogram(
             "plugin_seconds", "One question to a remote plugin (a webhook, a Python package).", ["plugin", "result"]

@@ -7,11 +7,14 @@ if the mistake is undone, the next pass finds the object as it was, and no membe
 from typing import Final
 
 from argosy.api import keys
-from argosy.plan.brake.held_removal import HeldRemoval, with_held_removal
+from argosy.api.conditions import EventReason
+from argosy.plan.brake.cause import Cause, text_of
+from argosy.plan.brake.held_removal import HeldRemoval, held_removal_of, with_held_removal
 from argosy.plan.fields import Json, equal
 from argosy.plan.metadata import annotations_of, copy_keys, without_managed_fields
+from argosy.plan.pipeline.state import Note
 
-__all__ = ["kept"]
+__all__ = ["kept", "told"]
 
 _SPEC: Final = ("placements", "overrides", "follows")
 #: What belongs to the decision that is not stored.
@@ -47,3 +50,15 @@ def kept(before: Json, decided: Json, held: HeldRemoval | None) -> Json | None:
     result = {**decided, "metadata": metadata, "spec": spec}
     stored = {**before, "metadata": without_managed_fields(before)}
     return None if equal(result, stored) else result
+
+
+def told(before: Json, held: HeldRemoval | None, begun: Cause | None) -> tuple[Note, ...]:
+    """What users are told of it, once. `begun` is the cause of a wait that has just begun."""
+    known = held_removal_of(annotations_of(before))
+    if held is not None:
+        news = known is None or known.cause != held.cause
+        return (Note("Warning", EventReason.REMOVAL_HELD, held.message),) if news else ()
+    if begun is Cause.POLICY_UNNAMED:
+        text = f"{text_of(begun)}: its copies are removed in a minute, unless it is named again"
+        return (Note("Warning", EventReason.REMOVAL_HELD, text),)
+    return ()

@@ -48,8 +48,11 @@ def may_adopt(annotations: Mapping[str, str], cluster: str) -> bool:
 
 
 def orphans(annotations: Mapping[str, str], member_annotations: Mapping[str, str], *, rescued: bool = False) -> bool:
-    """Whether a member's copy stays, without the managed label, when the federated object is deleted."""
-    if rescued:
+    """Whether a member's copy stays, without the managed label, when the federated object is deleted.
+
+    A user's `all` counts for namespaces as well, of which controllers say `adopted`: what is in one is deleted with it.
+    """
+    if rescued or annotations.get(keys.ORPHAN) == keys.ORPHAN_ALL:
         return True
     match _stated(annotations, keys.INTERNAL_ORPHAN, keys.ORPHAN):
         case keys.ORPHAN_ALL:

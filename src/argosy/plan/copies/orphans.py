@@ -14,17 +14,28 @@ __all__ = ["Copy", "Missing", "Orphan", "missing", "orphaned"]
 
 
 class Copy(msgspec.Struct, frozen=True):
-    """An object in a member that carries the label of the federation."""
+    """An object in a member that carries the label of the federation, or the mark of one that was rescued."""
 
     cluster: str
     key: ObjectKey
     created: str = ""
+    #: It was in the member before us.
+    adopted: bool = False
+    #: It was left running when its source was deleted by mistake, and is managed by nobody.
+    rescued: bool = False
 
 
 class Orphan(msgspec.Struct, frozen=True):
     copy: Copy
     #: Its federated object exists, but does not name this cluster.
     placed_elsewhere: bool
+
+    @property
+    def why(self) -> str:
+        if self.copy.rescued:
+            return "rescued when its source was deleted"
+        why = "placed elsewhere" if self.placed_elsewhere else "no federated object"
+        return f"{why}; it was there before it was adopted" if self.copy.adopted else why
 
 
 class Missing(msgspec.Struct, frozen=True):
@@ -39,7 +50,11 @@ class Missing(msgspec.Struct, frozen=True):
 
 def orphaned(copies: Iterable[Copy], known: Mapping[ObjectKey, Collection[str]]) -> list[Orphan]:
     """`known`: by object, every cluster that may have a copy according to its federated object."""
-    found = [Orphan(copy, copy.key in known) for copy in copies if copy.cluster not in known.get(copy.key, ())]
+    found = [
+        Orphan(copy, copy.key in known)
+        for copy in copies
+        if copy.rescued or copy.cluster not in known.get(copy.key, ())
+    ]
     return sorted(found, key=lambda each: (each.copy.cluster, each.copy.key))
 
 
@@ -49,7 +64,8 @@ def missing(
     """`placed`: by object, the clusters it is placed in; `looked_at`: the clusters whose copies are known."""
     held: dict[ObjectKey, set[str]] = {}
     for copy in copies:
-        held.setdefault(copy.key, set()).add(copy.cluster)
+        if not copy.rescued:
+            held.setdefault(copy.key, set()).add(copy.cluster)
     found = []
     for key, clusters in sorted(placed.items()):
         known = {each for each in clusters if each in looked_at}

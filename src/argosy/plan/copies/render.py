@@ -63,7 +63,7 @@ def render(
     if observed is None:
         return desired
     desired = retain_replicas(
-        retain(desired, observed), observed, annotations, type_config.spec.path_definition.replicas_spec
+        retain(desired, observed, type_config), observed, annotations, type_config.spec.path_definition.replicas_spec
     )
     desired = _adopted_as(desired, adopted_mark(annotations_of(observed)))
     unique = list(dict.fromkeys(desired["metadata"].get("finalizers") or ()))

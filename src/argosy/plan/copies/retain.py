@@ -1,21 +1,22 @@
 """Retain: the fields of a member's object that an update keeps.
 
 Members fill in fields of their own (addresses, bindings, injected volumes), and their users add labels and annotations. An
-update must not remove those. Fields special to a kind are in `kinds`.
+update must not remove those. Fields special to a kind are in `kinds`, and in its type config.
 """
 
 from collections.abc import Collection, Mapping
 
 from argosy.api import keys
+from argosy.api.typeconfigs import FederatedTypeConfig
 from argosy.plan import fields
 from argosy.plan.fields import Json
-from argosy.plan.kinds.registry import kind_of
+from argosy.plan.kinds.registry import kind_in
 from argosy.plan.metadata import annotations_of, labels_of
 
 __all__ = ["merge_string_maps", "recorded_keys", "retain", "retain_replicas"]
 
 
-def retain(desired: Json, observed: Json) -> Json:
+def retain(desired: Json, observed: Json, type_config: FederatedTypeConfig) -> Json:
     """The desired object with the fields that the member's copy may keep."""
     found = annotations_of(observed)
     metadata = {
@@ -32,7 +33,7 @@ def retain(desired: Json, observed: Json) -> Json:
     result = {**desired, "metadata": metadata}
     if (desired.get("apiVersion"), desired.get("kind")) != (observed.get("apiVersion"), observed.get("kind")):
         return result
-    return kind_of(desired).retain(result, observed)
+    return kind_in(desired, type_config).retain(result, observed)
 
 
 def recorded_keys(annotations: Mapping[str, str], key: str) -> list[str]:

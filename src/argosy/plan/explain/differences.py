@@ -12,20 +12,18 @@ from msgspec import UNSET, UnsetType
 from argosy.api import keys
 from argosy.api.federated import FederatedObject
 from argosy.api.typeconfigs import FederatedTypeConfig
+from argosy.plan.changes import Path, changes, is_secret, text
 from argosy.plan.copies.patches import apply_patches
 from argosy.plan.copies.placement import Patches, in_order
-from argosy.plan.fields import equal
 from argosy.plan.overriders import record
 
-__all__ = ["DIVISION", "SCHEDULER", "Difference", "differences", "is_secret"]
+__all__ = ["DIVISION", "SCHEDULER", "Difference", "differences"]
 
 SCHEDULER: Final = "the scheduler"
 DIVISION: Final = "the division of its workloads"
 _OURS: Final = {keys.GLOBAL_SCHEDULER: SCHEDULER, keys.FOLLOWER_CONTROLLER: DIVISION}
 #: Where nobody recorded who.
 _POLICIES: Final = "override policies"
-
-Path = tuple[str, ...]
 
 
 class Difference(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -38,11 +36,6 @@ class Difference(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True
     secret: bool = False
 
 
-def is_secret(obj: dict[str, Any]) -> bool:
-    """Whether an object's values are not to be shown."""
-    return obj.get("kind") == "Secret"
-
-
 def differences(federated: FederatedObject, config: FederatedTypeConfig, cluster: str) -> list[Difference]:
     """By path. Raises OverrideError where the patches cannot be applied."""
     template = federated.spec.template
@@ -50,14 +43,11 @@ def differences(federated: FederatedObject, config: FederatedTypeConfig, cluster
     working = template
     for by, patches in _steps(federated, config, cluster):
         after = apply_patches(working, patches)
-        for path, _, _ in _differing((), working, after):
+        for path, _, _ in changes(working, after):
             changed.pop(path, None)  # the last one comes last
             changed[path] = by
         working = after
-    found = [
-        Difference(_text(path), _author(path, changed), old, new)
-        for path, old, new in _differing((), template, working)
-    ]
+    found = [Difference(text(path), _author(path, changed), old, new) for path, old, new in changes(template, working)]
     return [_hidden(each) for each in found] if is_secret(template) else found
 
 
@@ -80,39 +70,7 @@ def _steps(federated: FederatedObject, config: FederatedTypeConfig, cluster: str
         yield _POLICIES, patches[at:]
 
 
-def _differing(path: Path, old: Any, new: Any) -> Iterator[tuple[Path, Any, Any]]:
-    """The smallest parts that differ. Items of lists go by their names where they have some."""
-    if old is UNSET or new is UNSET:
-        if old not in (None, UNSET) or new not in (None, UNSET):  # a null is as good as nothing
-            yield path, old, new
-        return
-    if equal(old, new):
-        return
-    if isinstance(old, dict) and isinstance(new, dict):
-        for key in sorted(old.keys() | new.keys()):
-            yield from _differing((*path, f".{key}"), old.get(key, UNSET), new.get(key, UNSET))
-        return
-    named = [_by_name(each) for each in (old, new)]
-    if named[0] is not None and named[1] is not None:
-        for name in dict.fromkeys([*named[0], *named[1]]):
-            yield from _differing((*path, f"[{name}]"), named[0].get(name, UNSET), named[1].get(name, UNSET))
-        return
-    yield path, old, new
-
-
-def _by_name(value: Any) -> dict[str, Any] | None:
-    """Items by name; None if this is no list of items with different names."""
-    if not isinstance(value, list) or not all(isinstance(each, dict) and "name" in each for each in value):
-        return None
-    named = {str(each["name"]): each for each in value}
-    return named if len(named) == len(value) else None
-
-
 def _author(path: Path, changed: dict[Path, str]) -> str:
     """Who changed this last, or something it is part of or consists of."""
     authors = [by for other, by in changed.items() if path[: len(other)] == other or other[: len(path)] == path]
     return authors[-1] if authors else _POLICIES
-
-
-def _text(path: Path) -> str:
-    return "".join(path).removeprefix(".")

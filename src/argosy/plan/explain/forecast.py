@@ -12,9 +12,9 @@ import msgspec
 from argosy.api import keys
 from argosy.api.typeconfigs import FederatedTypeConfig
 from argosy.plan import fields
+from argosy.plan.changes import is_secret
 from argosy.plan.copies.held_copies import HeldCopies, held_copies
 from argosy.plan.copies.placement import overrides_by_cluster, placed, value_at
-from argosy.plan.explain.differences import is_secret
 from argosy.plan.explain.snapshot import replicas_path
 from argosy.plan.fields import Json, equal
 from argosy.plan.metadata import annotations_of

@@ -36,6 +36,7 @@ from argosy.plan.scheduling.evaluation import without_remote_plugins
 from argosy.plan.scheduling.framework import Ask, Reply
 from argosy.plan.scheduling.priority import priority_class_of
 from argosy.plan.scheduling.schedule import DEFAULT
+from argosy.plan.scheduling.triggers import Unwritten
 
 __all__ = ["WhatIf", "changes", "concerned", "forecast", "pass_over"]
 
@@ -79,14 +80,15 @@ class WhatIf:
             self._unsettled.append(key.text)
             return
         try:
-            settled = existing
+            settled, unwritten = existing, None
             if key in self._before.sources:
                 today = yield from pass_over(self._before, key, existing, self._today.fleet_for(key))
+                unwritten = today.unwritten
                 if today.object is not None:
                     settled = today.object
                     if changes(self._before, key, existing, today):
                         self._unsettled.append(key.text)
-            outcome = yield from pass_over(self._after, key, settled, self._then.fleet_for(key))
+            outcome = yield from pass_over(self._after, key, settled, self._then.fleet_for(key), unwritten)
             if outcome.object is not None and (removed := _once_removed(outcome.object)) is not None:
                 # What a copy leaves undone is given to others when it is gone.
                 last = yield from pass_over(self._after, key, removed, self._then.fleet_for(key))
@@ -170,7 +172,11 @@ def changes(snapshot: Snapshot, key: ObjectKey, existing: Json | None, outcome: 
 
 
 def pass_over(
-    snapshot: Snapshot, key: ObjectKey, existing: Json | None, fleet: Fleet | None = None
+    snapshot: Snapshot,
+    key: ObjectKey,
+    existing: Json | None,
+    fleet: Fleet | None = None,
+    unwritten: Unwritten | None = None,
 ) -> Generator[Ask, Reply, Outcome]:
     """One pass of the pipeline over an object of the snapshot, on top of this federated object."""
     source = snapshot.source(key)
@@ -197,6 +203,7 @@ def pass_over(
         registry=snapshot.registry,
         now=snapshot.now,
         done=snapshot.done.get(key, {}),
+        unwritten=unwritten,
         katalyst=snapshot.katalyst,
     )
     return (yield from run(inputs))

@@ -88,7 +88,7 @@ def step_size(annotations: Mapping[str, str], desired: int) -> int:
     stated = annotations.get(keys.FAILBACK_REPLICAS, "")
     if stated.isascii() and stated.isdigit() and 0 < len(stated) < 10 and int(stated) > 0:
         return int(stated)
-    return max(1, -(-desired // _TENTH))
+    return max(1, desired // _TENTH)
 
 
 def step(

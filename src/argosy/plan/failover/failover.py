@@ -1,8 +1,8 @@
 """Failover: which clusters have failed, and which replicas leave them.
 
 A cluster that has been unready for long gets our NoExecute taint, which evicts what does not tolerate it. Once it has been
-ready for long again, the taint is removed. While more than half of the clusters are unready, no cluster is tainted: then more
-likely the control plane is cut off than that they all failed.
+ready for long again, the taint is removed. While too many of the clusters are unready (`pacing`), no cluster is tainted: then
+more likely the control plane is cut off than that they all failed.
 
 Replicas start in other clusters. Copies in a failed cluster are not deleted but recorded as to be removed when it returns.
 Replicas that no other cluster takes stay placed where they are. `failback` decides how replicas return. Pure;
@@ -18,6 +18,7 @@ import msgspec
 from argosy.api import keys
 from argosy.api.clusters import FederatedCluster, Taint
 from argosy.api.conditions import READY
+from argosy.fleet.member import digest
 from argosy.fleet.snapshot import Fleet
 from argosy.kube import duration, timestamps
 from argosy.kube.taints import NO_EXECUTE
@@ -26,14 +27,17 @@ __all__ = [
     "BEHIND_ALL",
     "Evacuation",
     "Rules",
+    "Unready",
     "Verdict",
-    "doubtful",
+    "all_failed",
     "evacuated",
     "failed_clusters",
     "has_failed",
     "rank",
     "rules_for",
     "staying",
+    "trusting",
+    "unready_of",
     "verdict",
 ]
 
@@ -105,10 +109,16 @@ def verdict(cluster: FederatedCluster, rules: Rules, now: datetime.datetime, *, 
     return Verdict((*others, ours))
 
 
-def doubtful(clusters: Collection[FederatedCluster]) -> bool:
-    """Whether more than half of the joined clusters are unready: then the control plane is more likely cut off."""
+class Unready(NamedTuple):
+    """How many of the joined clusters are unready."""
+
+    unready: int
+    clusters: int
+
+
+def unready_of(clusters: Collection[FederatedCluster]) -> Unready:
     known = [each for each in clusters if each.joined and not each.terminating and each.condition(READY) is not None]
-    return 2 * sum(not cluster.ready for cluster in known) > len(known)
+    return Unready(sum(not cluster.ready for cluster in known), len(known))
 
 
 def has_failed(cluster: FederatedCluster) -> bool:
@@ -124,6 +134,21 @@ def failed_clusters(fleet: Fleet, names: Collection[str]) -> set[str]:
         if member is not None and any(key == keys.UNREADY_TAINT for key, _, _ in member.taints):
             found.add(name)
     return found
+
+
+def all_failed(fleet: Fleet) -> frozenset[str]:
+    return fleet.remembered("failed", lambda: frozenset(failed_clusters(fleet, fleet.names)), among="facts")
+
+
+def trusting(fleet: Fleet, clusters: Collection[str]) -> Fleet:
+    """The fleet as an object sees it that may not leave these failed clusters yet."""
+    for name in sorted(clusters):
+        member = fleet.member(name)
+        if member is not None:
+            taints = tuple(each for each in member.taints if each[0] != keys.UNREADY_TAINT)
+            after = msgspec.structs.replace(member, taints=taints, taints_digest=digest(sorted(taints)))
+            fleet = fleet.with_member(after)
+    return fleet
 
 
 def _is_ours(taint: Taint) -> bool:

@@ -19,6 +19,7 @@ from argosy.plan.plugins import IN_TREE
 from argosy.plan.scheduling.arriving import Arrival
 from argosy.plan.scheduling.framework import Profile
 from argosy.plan.scheduling.profile import Registry
+from argosy.plan.scheduling.triggers import Unwritten
 from argosy.plan.scheduling.unit import AutoMigrationInfo
 
 __all__ = ["PassInputs"]
@@ -45,6 +46,9 @@ class PassInputs(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True)
     #: The profile the policy names, and the plugins it can name.
     profile: SchedulingProfile | None = None
     registry: Registry = IN_TREE
+
+    #: The last decision, if it is not on record.
+    unwritten: Unwritten | None = None
 
     #: Whether something besides the source asks for propagation: a leader object, or the setting to federate all.
     wanted: bool = False

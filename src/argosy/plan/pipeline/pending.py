@@ -21,10 +21,11 @@ def parse(text: str | None) -> Steps:
     if text is None:
         raise Unreadable("the pending-controllers annotation is missing")
     try:
-        steps = msgspec.json.decode(text, type=tuple[tuple[str, ...], ...])
+        # Go writes an empty list as null, and reads it as one.
+        steps = msgspec.json.decode(text, type=tuple[tuple[str, ...] | None, ...] | None) or ()
     except (msgspec.MsgspecError, RecursionError) as error:
         raise Unreadable(f"the pending-controllers annotation is unreadable: {error}") from None
-    return _tidy(steps)
+    return _tidy([step or () for step in steps])
 
 
 def dump(steps: Sequence[Sequence[str]]) -> str:

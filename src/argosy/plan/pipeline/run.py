@@ -36,7 +36,7 @@ from argosy.plan.pipeline.state import Note, State
 from argosy.plan.scheduling.evaluation import without_remote_plugins
 from argosy.plan.scheduling.framework import Ask, Reply
 from argosy.plan.scheduling.schedule import Decision
-from argosy.plan.scheduling.triggers import mode_then
+from argosy.plan.scheduling.triggers import Unwritten, mode_then, unwritten
 from argosy.plan.status.shortfalls import NOWHERE, places_nothing, shortfalls
 
 __all__ = ["STEPS", "Outcome", "Step", "run", "run_locally"]
@@ -75,6 +75,8 @@ class Outcome(msgspec.Struct, frozen=True):
     until: datetime.datetime | None = None
     #: What the object loses if this is stored.
     departure: Departure | None = None
+    #: A decision that is not to be stored, because it changes nothing.
+    unwritten: Unwritten | None = None
 
 
 def run_locally(inputs: PassInputs) -> Outcome:
@@ -169,8 +171,15 @@ def _mode_changed(before: Mapping[str, str], state: State) -> bool:
 def _outcome(inputs: PassInputs, state: State) -> Outcome:
     departure = departure_of(inputs, state)
     annotations = _annotations(inputs, state, departure)
+    left, annotations = _unwritten(state, annotations)
     if state.before is not None and equal(_object(state, annotations), state.before):
-        return Outcome(held=state.held, decision=state.decision, deferred=state.deferred, until=state.until)
+        return Outcome(
+            held=state.held, decision=state.decision, deferred=state.deferred, until=state.until, unwritten=left
+        )
+    if left is not None:
+        annotations = with_annotation(
+            annotations, keys.SCHEDULING_TRIGGERS, state.annotations[keys.SCHEDULING_TRIGGERS]
+        )
     # The record of the decision is written with other changes, but never causes a write.
     record = _record(inputs, state)
     if record:
@@ -178,6 +187,16 @@ def _outcome(inputs: PassInputs, state: State) -> Outcome:
     written = _object(state, annotations)
     create = state.before is None
     return Outcome(written, create, state.held, state.notes, state.decision, state.deferred, state.until, departure)
+
+
+def _unwritten(state: State, annotations: dict[str, str]) -> tuple[Unwritten | None, dict[str, str]]:
+    """The annotations without a record that need not be stored for its own sake, and what to remember of it then."""
+    stored = annotations_of(state.before).get(keys.SCHEDULING_TRIGGERS) if state.before is not None else None
+    now = annotations.get(keys.SCHEDULING_TRIGGERS)
+    if state.decision is None or stored is None or now is None or stored == now:
+        return None, annotations
+    left = unwritten(stored, now)
+    return left, annotations if left is None else with_annotation(annotations, keys.SCHEDULING_TRIGGERS, stored)
 
 
 def _object(state: State, annotations: dict[str, str]) -> Json:

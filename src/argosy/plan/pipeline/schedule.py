@@ -17,7 +17,7 @@ from argosy.api.policies import PropagationPolicy
 from argosy.fleet.snapshot import Fleet
 from argosy.plan.copies.placement import is_placed_by, to_be_removed, with_overrides, with_placement
 from argosy.plan.explain.summary import placement_text
-from argosy.plan.failover import auto_migration, custom_migration, failback, failover
+from argosy.plan.failover import auto_migration, custom_migration, evacuation, failback, failover
 from argosy.plan.fields import Json, equal
 from argosy.plan.kinds.registry import kind_of
 from argosy.plan.metadata import without_annotations
@@ -31,7 +31,7 @@ from argosy.plan.scheduling import arriving
 from argosy.plan.scheduling.framework import Ask, FrameworkError, Reply
 from argosy.plan.scheduling.profile import content_of
 from argosy.plan.scheduling.schedule import Decision, decide, profile_of
-from argosy.plan.scheduling.triggers import Triggers, mode_then, policy_then, triggers_of
+from argosy.plan.scheduling.triggers import Triggers, as_decided, mode_then, policy_then, triggers_of
 from argosy.plan.scheduling.triggers import decide as whether_to_schedule
 from argosy.plan.scheduling.unit import UnitError, current_placement, unit_of
 
@@ -63,12 +63,15 @@ def schedule(inputs: PassInputs, state: State) -> Generator[Ask, Reply, State]:
     if named and profile is None:
         return state.stopping(HeldReason.PROFILE_MISSING, f"SchedulingProfile {named} not found", _EVENT)
 
-    state = _with_auto_migration(inputs, state, policy)
+    state = _with_drift_correction(_with_auto_migration(inputs, state, policy), policy)
     template = state.spec["template"]
     content = content_of(profile, inputs.registry) if profile is not None else ""
     triggers = triggers_of(template, state.annotations, policy, inputs.type_config, inputs.fleet, content)
     stored = state.annotations.get(keys.SCHEDULING_TRIGGERS)
-    verdict = whether_to_schedule(stored, triggers, policy, placed=_is_placed(state))
+    decided = as_decided(stored, inputs.unwritten)
+    verdict = whether_to_schedule(decided, triggers, policy, placed=_is_placed(state))
+    if verdict.deferred and decided:  # what is deferred now must not be taken up after a restart
+        state = state.with_annotations({**state.annotations, keys.SCHEDULING_TRIGGERS: decided})
     if not verdict.schedule or state.annotations.get(keys.NO_SCHEDULING):
         return _with_failback(inputs, msgspec.structs.replace(state, deferred=verdict.deferred_reasons), policy)
 
@@ -89,6 +92,7 @@ def schedule(inputs: PassInputs, state: State) -> Generator[Ask, Reply, State]:
             katalyst=inputs.katalyst,
             whole=bool(whole),
         )
+        unit = evacuation.careful(unit, inputs.fleet, state.annotations, verdict)
         plugins = inputs.instrument(profile_of(profile, inputs.registry))
     except UnitError as error:
         return state.stopping(HeldReason.CANNOT_SCHEDULE, str(error), _EVENT)
@@ -128,11 +132,12 @@ def _scheduled(
 ) -> State:
     unit = decision.unit
     failed = failover.failed_clusters(inputs.fleet, current)
-    evacuation = failover.evacuated(current, decision.placements, failed, unit.desired_replicas or 0)
+    left = failover.evacuated(current, decision.placements, failed, unit.desired_replicas or 0)
+    stays = {name: number for name, number in left.placements.items() if name not in decision.placements}
     divider = divider_of(state.spec, inputs.replicas_path, decision, _work(inputs, state))
-    if divider.kind.work and divider.divide(evacuation.placements).missing:
-        evacuation = failover.staying(current, evacuation, failed)
-    target = divider.adjusted(evacuation.placements)
+    if divider.kind.work and divider.divide(left.placements).missing:
+        left = failover.staying(current, left, failed)
+    target = divider.adjusted(left.placements)
     if not divider.by_number:
         decision = decision.with_placements(target)
     state = msgspec.structs.replace(state, decision=decision)
@@ -143,10 +148,12 @@ def _scheduled(
     waits = unit.divides and not unit.avoid_disruption and _has_unready(inputs.fleet, current)
     # ... or once a copy is gone: what it has not done is then given to others.
     leaving = bool(completed_of(state.annotations).leaving)
-    again = unanswered or evacuation.incomplete or waits or leaving
+    again = unanswered or left.incomplete or waits or leaving
     record = triggers.text_unanswered if again else triggers.text
     state = state.with_annotations({**state.annotations, keys.SCHEDULING_TRIGGERS: record})
-    if decision.unschedulable or decision.waiting:
+    if why := evacuation.told(stays):
+        state = state.holding(HeldReason.UNSCHEDULABLE, why, _EVENT)
+    elif decision.unschedulable or decision.waiting:
         state = state.holding(HeldReason.UNSCHEDULABLE, decision.message, _EVENT)
     for annotation, why in sorted(unit.ignored.items()):
         state = state.noting("Warning", _EVENT, f"annotation {annotation} is ignored: {why}")
@@ -219,12 +226,20 @@ def _unscheduled(inputs: PassInputs, state: State) -> State:
         keys.POD_UNSCHEDULABLE_THRESHOLD,
         keys.AUTO_MIGRATION_INFO,
         keys.FAILBACK,
+        keys.DRIFT_CORRECTION,
     )
     annotations[keys.ENABLE_FOLLOWER_SCHEDULING] = "false"
     if equal(state.spec, spec):
         return state.with_spec(spec).with_annotations(annotations)
     annotations[keys.SCHEDULING] = _feedback(state, {})
     return state.with_spec(spec).with_annotations(annotations).noting("Normal", _EVENT, NO_POLICY)
+
+
+def _with_drift_correction(state: State, policy: PropagationPolicy) -> State:
+    annotations = without_annotations(state.annotations, keys.DRIFT_CORRECTION)
+    if policy.spec.drift_correction == keys.REPORT:
+        annotations[keys.DRIFT_CORRECTION] = keys.REPORT
+    return state.with_annotations(annotations)
 
 
 # Work that is done once.

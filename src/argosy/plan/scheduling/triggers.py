@@ -5,6 +5,11 @@ fleet's fingerprint. Changes of the object itself always trigger scheduling. Cha
 policy's `rescheduleWhen` says so, else they are deferred: the old record stays, nothing is written, and the same difference
 is found again next time. Of the clusters' labels only those count that scheduling read. An object that is placed nowhere is
 always tried again.
+
+A decision that changes nothing but the fleet on record is not stored either: its caller remembers it (`Unwritten`), and compares
+with that as long as the process lives. After a restart such an object is decided once more, with the same result. Once a
+change is deferred that would no longer be so, since the stored record differs in more than what is deferred: then the record is
+brought up to date first.
 """
 
 from collections.abc import Mapping
@@ -25,16 +30,22 @@ from argosy.plan.scheduling import triggers_kubeadmiral as kubeadmiral
 from argosy.plan.scheduling.unit import desired_replicas, request_of_template
 
 __all__ = [
+    "POLICY_CONTENT_CHANGED",
+    "UNANSWERED",
     "Difference",
     "Record",
     "Triggers",
+    "Unwritten",
     "Verdict",
+    "as_decided",
     "decide",
     "mode_then",
     "outer_difference",
     "policy_then",
     "read_record",
+    "record_as_decided",
     "triggers_of",
+    "unwritten",
     "verdict",
 ]
 
@@ -42,6 +53,9 @@ FIRST = "not scheduled before"
 UNPLACED = "not placed anywhere"
 #: Largest size of the label names in a record.
 _LONGEST_LABELS = 120
+POLICY_CONTENT_CHANGED = "policyContentChanged"
+#: As a trigger: not all plugins had answered, or for another reason the decision is to be made again.
+UNANSWERED = "unanswered"
 UNREADABLE = "the record of the last scheduling is unreadable"
 
 
@@ -62,6 +76,15 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     #: Of kinds that are divided only if somebody asks for it: the mode (`replicas.whole`).
     mode: str = ""
     #: Some plugin did not answer for all clusters: it is asked again in the next pass.
+    unanswered: bool = False
+
+
+class Unwritten(msgspec.Struct, frozen=True):
+    """A decision on another fleet than the stored record has, which changed nothing."""
+
+    #: The digest of the stored record.
+    record: int
+    clusters: Fingerprint
     unanswered: bool = False
 
 
@@ -160,6 +183,32 @@ def decide(stored: str | None, now: Triggers, policy: PropagationPolicy | None, 
     return msgspec.structs.replace(found, difference=difference)
 
 
+def unwritten(stored: str | None, now: str) -> Unwritten | None:
+    """What to remember of a decision with the record `now`, if it is enough that the stored one is behind: it has another fleet
+    only, so it leads to the same decision again."""
+    then, later = read_record(stored), read_record(now)
+    if not isinstance(then, Record) or not isinstance(later, Record):
+        return None
+    if then.clusters == later.clusters and not then.unanswered:
+        return None
+    if msgspec.structs.replace(then, clusters=later.clusters, unanswered=later.unanswered) != later:
+        return None
+    return Unwritten(digest(stored), later.clusters, later.unanswered)
+
+
+def as_decided(stored: str | None, later: Unwritten | None) -> str | None:
+    """The record of the last decision, stored or not."""
+    record = record_as_decided(stored, later) if later is not None else None
+    return msgspec.json.encode(record).decode() if isinstance(record, Record) else stored
+
+
+def record_as_decided(stored: str | None, later: Unwritten | None) -> Record | kubeadmiral.Record | None:
+    record = read_record(stored)
+    if later is None or not isinstance(record, Record) or digest(stored) != later.record:
+        return record
+    return msgspec.structs.replace(record, clusters=later.clusters, unanswered=later.unanswered)
+
+
 def mode_then(stored: str | None) -> str:
     """The mode of the last scheduling, as far as it was kept."""
     then = read_record(stored)
@@ -201,7 +250,7 @@ def verdict(difference: Difference, policy: PropagationPolicySpec | None) -> Ver
     when = policy.reschedule_when
     deferred = []
     for setting, differs, allowed in (
-        ("policyContentChanged", difference.content, when.policy_content_changed),
+        (POLICY_CONTENT_CHANGED, difference.content, when.policy_content_changed),
         ("clusterLabelsChanged", changed.labels, when.cluster_labels_changed),
         # A taint may evict: no setting defers it.
         ("clusterTaintsChanged", changed.taints, True),
@@ -232,7 +281,7 @@ def _difference(then: Record | kubeadmiral.Record, now: Triggers) -> Difference:
     if isinstance(then, kubeadmiral.Record):
         return _difference_kubeadmiral(then, now)
     record = now.record
-    stable = ("annotations", "replicas", "request", "policy", "migration", "unanswered")
+    stable = ("annotations", "replicas", "request", "policy", "migration", UNANSWERED)
     return Difference(
         stable=tuple(field for field in stable if getattr(then, field) != getattr(record, field)),
         content=(then.content, then.profile) != (record.content, record.profile),
@@ -279,7 +328,7 @@ def _labels_read(spec: PropagationPolicySpec) -> tuple[str, ...] | None:
 
 def _content(policy: PropagationPolicy) -> str:
     """Everything in the policy that affects a placement, except auto migration, which has its own trigger."""
-    content = msgspec.structs.replace(policy.spec.placing, auto_migration=None)
+    content = msgspec.structs.replace(policy.spec.placing, auto_migration=None, drift_correction="")
     refuses = policy.metadata.annotations.get(keys.REFUSE_OBJECT_OVERRIDES, "")
     return _hash([msgspec.to_builtins(content, order="deterministic"), refuses])
 

@@ -22,7 +22,7 @@ from argosy.fleet.snapshot import Fleet
 from argosy.kube.objects import key_of
 from argosy.plan.plugins import cluster_affinity, cluster_ready, cluster_terminating, placement_filter, taint_toleration
 from argosy.plan.scheduling.rules import NO_RULES, RuleError, rules_of
-from argosy.plan.scheduling.triggers import Difference, Record, read_record, verdict
+from argosy.plan.scheduling.triggers import Difference, Record, Unwritten, read_record, record_as_decided, verdict
 from argosy.plan.scheduling.unit import Unit, choice_of
 
 __all__ = ["Concern", "Wakeups"]
@@ -43,7 +43,8 @@ class Concern(Enum):
     """What a changed fleet means for an object."""
 
     NONE = "nothing"
-    RECORD = "it is scheduled again and most likely stays where it is"
+    DEFERRED = "nothing, by its policy"
+    RECORD = "it is scheduled again and most likely stays where it is, or only its record is behind"
     PLACEMENT = "it may have to be placed anew"
 
 
@@ -75,11 +76,18 @@ class Wakeups:
         self._fleet = fleet.discovered_only()
         self._answers: dict[_Group, Concern | _Choice] = {}
 
-    def concern(self, policy: PropagationPolicy | None, annotations: Mapping[str, str], clusters: Set[str]) -> Concern:
+    def concern(
+        self,
+        policy: PropagationPolicy | None,
+        annotations: Mapping[str, str],
+        clusters: Set[str],
+        unwritten: Unwritten | None = None,
+    ) -> Concern:
         """For an object with this policy, these annotations on its federated object, placed in these clusters."""
         if policy is None or any(key in annotations for key in _LOOK_ANYWAY):
             return Concern.PLACEMENT
-        record = read_record(annotations.get(keys.SCHEDULING_TRIGGERS))
+        stored = annotations.get(keys.SCHEDULING_TRIGGERS)
+        record = record_as_decided(stored, unwritten)
         if not isinstance(record, Record) or record.unanswered:
             return Concern.PLACEMENT
         special = not keys.SCHEDULING_ANNOTATIONS.isdisjoint(annotations)
@@ -88,14 +96,24 @@ class Wakeups:
         answer = self._answers.get(group)
         if answer is None:
             answer = self._answers[group] = self._answer(group, policy)
+        if answer is Concern.DEFERRED:
+            return Concern.RECORD if unwritten is not None and record != read_record(stored) else Concern.NONE
         if isinstance(answer, Concern):
             return answer
         return Concern.RECORD if answer.stays(clusters) else Concern.PLACEMENT
 
+    def surely_moves(self, policy: PropagationPolicy, annotations: Mapping[str, str], clusters: Set[str]) -> bool:
+        """Whether the object cannot stay as it is, by the filters alone. (Others may move as well.)"""
+        if not keys.SCHEDULING_ANNOTATIONS.isdisjoint(annotations) or policy.spec.scheduling_profile:
+            return False
+        choice = self._choice(policy)
+        return not clusters <= choice.kept if _looks_further(policy) else not choice.stays(clusters)
+
     def _answer(self, group: _Group, policy: PropagationPolicy) -> Concern | _Choice:
         change = self._fleet.hashes.reading(group.reads).since(group.clusters)
-        if not verdict(Difference(fleet=change), policy.spec).schedule:
-            return Concern.NONE
+        found = verdict(Difference(fleet=change), policy.spec)
+        if not found.schedule:
+            return Concern.DEFERRED if found.deferred else Concern.NONE
         if group.special or change.apis or change.joined or _looks_further(policy):
             return Concern.PLACEMENT
         return self._choice(policy)

@@ -8,10 +8,19 @@ from typing import Final
 
 import msgspec
 
-from argosy.api.conditions import CHECK_CLUSTERS, OVERRIDES_APPLIED, PROPAGATED, Propagation
+from argosy.api.conditions import (
+    CHECK_CLUSTERS,
+    DRIFT_NOT_REPAIRED_REASON,
+    DRIFT_REPORTED_REASON,
+    DRIFTED,
+    OVERRIDES_APPLIED,
+    PROPAGATED,
+    Propagation,
+)
 from argosy.api.federated import FederatedCondition, FederatedObject, FederatedStatus, PropagationEntry
 from argosy.plan.brake.held_removal import CONDITION as REMOVAL_HELD
 from argosy.plan.brake.held_removal import HeldRemoval
+from argosy.plan.copies.drift import Drift, left_in, noted, told, within_bounds
 from argosy.plan.copies.held_copies import NONE, HeldCopies
 from argosy.plan.pipeline.held import CONDITION, Held, HeldReason
 
@@ -19,6 +28,10 @@ __all__ = ["Result", "held_results", "propagation_status", "synced_clusters"]
 
 #: Held because of its overrides: then nobody knows what is wanted in any cluster. The second is of earlier versions.
 _OVERRIDES: Final = frozenset({HeldReason.OVERRIDE_POLICY_MISSING, HeldReason.OVERRIDES_INVALID})
+
+
+#: Of what is told of copies that others changed.
+_MOST_CLAUSES: Final = 4
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -34,6 +47,8 @@ class Result(msgspec.Struct, frozen=True):
     digest: str = ""
     uid: str = ""
     message: str = ""
+    #: What others changed in the copy; None if nobody looked.
+    drift: Drift | None = None
 
 
 def propagation_status(
@@ -46,15 +61,16 @@ def propagation_status(
     held: Held | None = None,
     held_copies: HeldCopies = NONE,
     held_removal: HeldRemoval | None = None,
+    reports_drift: bool = False,
 ) -> FederatedStatus | None:
     """The status after a round over the clusters in `results`, None if it is unchanged.
 
     `generation` is the federated object's generation the round propagated; `reason` says why a round failed as a whole.
     """
     known = {entry.cluster: entry for entry in before.clusters}
-    clusters = tuple(_entry(name, results[name], known.get(name)) for name in sorted(results))
-    told = (*_scheduled(held), *_overrides(clusters, held, held_copies), *_removal_held(held_removal))
-    conditions = (_propagated(clusters, reason), *told)
+    clusters = within_bounds(tuple(_entry(name, results[name], known.get(name), now) for name in sorted(results)))
+    others = (*_scheduled(held), *_overrides(clusters, held, held_copies), *_removal_held(held_removal))
+    conditions = (_propagated(clusters, reason), *others, *_drifted(clusters, reported=reports_drift))
     unchanged = (
         clusters == before.clusters
         and generation == before.synced_generation
@@ -85,11 +101,14 @@ def held_results(federated: FederatedObject, held: Held) -> dict[str, Result]:
     return results
 
 
-def _entry(cluster: str, result: Result, before: PropagationEntry | None) -> PropagationEntry:
+def _entry(cluster: str, result: Result, before: PropagationEntry | None, now: str) -> PropagationEntry:
+    drift = before.drift if before is not None else ()
+    if result.drift is not None:
+        drift = noted(drift, result.drift, now)
     if not result.version and before is not None:
-        return msgspec.structs.replace(before, status=result.status, message=result.message)
+        return msgspec.structs.replace(before, status=result.status, message=result.message, drift=drift)
     entry = PropagationEntry(
-        cluster, result.status, result.generation, result.version, result.digest, result.uid, result.message
+        cluster, result.status, result.generation, result.version, result.digest, result.uid, result.message, drift
     )
     # A record of an earlier version has no uid. It gets one with the next change, but the missing uid alone is no change.
     return before if before == msgspec.structs.replace(entry, uid="") else entry
@@ -123,6 +142,16 @@ def _overrides(
     else:
         return ()
     return (FederatedCondition(OVERRIDES_APPLIED, "False", reason=told[0], message=told[1]),)
+
+
+def _drifted(clusters: tuple[PropagationEntry, ...], *, reported: bool) -> tuple[FederatedCondition, ...]:
+    left = [(entry.cluster, each) for entry in clusters for each in left_in(entry)]
+    if not left:
+        return ()
+    clauses = [f"{cluster}: {told(each)}" for cluster, each in left[:_MOST_CLAUSES]]
+    more = [f"and {len(left) - _MOST_CLAUSES} more"] if len(left) > _MOST_CLAUSES else []
+    reason = DRIFT_REPORTED_REASON if reported else DRIFT_NOT_REPAIRED_REASON
+    return (FederatedCondition(DRIFTED, "True", reason=reason, message="; ".join([*clauses, *more])),)
 
 
 def _without_times(condition: FederatedCondition) -> FederatedCondition:

@@ -21,6 +21,7 @@ from argosy.plan import fields
 from argosy.plan.brake.held_removal import held_removal_of
 from argosy.plan.claims.record import InForce, in_force, looked_at
 from argosy.plan.copies.digest import digest, template_digest
+from argosy.plan.copies.drift import as_left
 from argosy.plan.copies.held_copies import held_copies
 from argosy.plan.copies.patches import OverrideError, apply_patches
 from argosy.plan.copies.placement import Patches, may_hold_copies, overrides_by_cluster
@@ -33,6 +34,7 @@ from argosy.plan.kinds.lack import About, Lack
 from argosy.plan.kinds.observation import Aggregation, Observation, observed_in
 from argosy.plan.kinds.registry import kind_in, kind_of
 from argosy.plan.kinds.rollout import UNOBSERVED, status_of
+from argosy.plan.kinds.rules.retained import keeping_fields
 from argosy.plan.pipeline.policy import PolicyRef
 from argosy.plan.replicas.completed import completed_of
 from argosy.plan.status.collect import UNREACHABLE
@@ -164,7 +166,9 @@ class _Wants:
         except OverrideError:  # it is not sent, and its state says so
             desired = template
         path = self.config.spec.path_definition.replicas_spec
-        return retain_replicas(desired, self.copy(cluster) or {}, self.federated.metadata.annotations, path)
+        desired = retain_replicas(desired, self.copy(cluster) or {}, self.federated.metadata.annotations, path)
+        desired = keeping_fields(self.config.spec.retained_fields)(desired, self.copy(cluster) or {})
+        return as_left(desired, self.records.get(cluster))
 
     def propagation(self, cluster: str) -> str:
         if self.held(cluster):
@@ -191,7 +195,8 @@ def propagation_in(known: Known, cluster: str) -> str:
 
 
 def desired_in(known: Known, cluster: str) -> Json:
-    """The object as it is wanted in a cluster; where members keep their own number of replicas, with that number."""
+    """The object as it is wanted in a cluster; where members keep their own number of replicas, with that number, and with what
+    others changed in the copy, where that is left."""
     assert known.federated is not None
     assert known.type_config is not None
     return _Wants(known, known.federated, known.type_config).desired(cluster)

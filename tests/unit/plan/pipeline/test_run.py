@@ -69,3 +69,10 @@ def test_a_step_that_may_ask_is_a_generator(steps):
 
     steps(a=asking)
     assert run.run_locally(with_controllers(("a",))).object["metadata"]["annotations"]["seen"] == "a"
+
+
+def test_null_is_an_empty_list():
+    """Go writes it so, and others' steps are written in Go."""
+    assert pending.parse("null") == pending.parse("[null]") == pending.parse("[]") == ()
+    assert pending.parse('[null,["a"]]') == (("a",),)
+    assert pending.finished("null")

@@ -15,6 +15,7 @@ from argosy.plan.fields import Json
 from argosy.plan.kinds.kind import Kind
 from argosy.plan.kinds.rules.health import unfinished_by
 from argosy.plan.kinds.rules.merge import merge_by
+from argosy.plan.kinds.rules.retained import keeping_fields
 
 __all__ = ["Rule", "in_type", "kind_by", "read_rule", "shipped"]
 
@@ -82,7 +83,7 @@ def shipped(group: str, kind: str) -> Rule | None:
 
 def kind_by(rule: Rule) -> Kind:
     keys = tuple(rule.pod_spec.split(".")) if rule.pod_spec else ()
-    kind = Kind(pod_spec=keys, paths=rule.paths, references=_references(rule), retain=_retain(rule.retained))
+    kind = Kind(pod_spec=keys, paths=rule.paths, references=_references(rule), retain=keeping_fields(rule.retained))
     return _described_by(kind, rule.status_rules)
 
 
@@ -93,17 +94,6 @@ def _described_by(kind: Kind, rules: StatusRules) -> Kind:
     if rules.health is not None:
         kind = msgspec.structs.replace(kind, unfinished=unfinished_by(rules.health))
     return kind
-
-
-def _retain(paths: tuple[str, ...]) -> Callable[[Json, Json], Json]:
-    def retain(desired: Json, observed: Json) -> Json:
-        for path in paths:
-            value = fields.get(observed, path)
-            if value is not fields.ABSENT:
-                desired = fields.put(desired, path, value)
-        return desired
-
-    return retain
 
 
 def _references(rule: Rule) -> Callable[[Json], Iterator[Reference]]:
@@ -132,5 +122,12 @@ def _named(rule: Named, obj: Json) -> Iterator[Reference]:
 
 def in_type(kind: Kind, config: FederatedTypeConfig) -> Kind:
     """The kind as a type config has it."""
-    rules = config.spec.status_rules
-    return kind if rules is None else _described_by(kind, rules)
+    rules, retained = config.spec.status_rules, config.spec.retained_fields
+    if rules is not None:
+        kind = _described_by(kind, rules)
+    if retained:
+        also = keeping_fields(retained)
+        kind = msgspec.structs.replace(
+            kind, retain=lambda desired, found, own=kind.retain: also(own(desired, found), found)
+        )
+    return kind

@@ -1,0 +1,1 @@
+"""How much each policy is used: counted, and kept in its status."""
