@@ -154,7 +154,10 @@ class TestAdoption:
         assert orphans({keys.ORPHAN: "adopted"}, {keys.ADOPTED: "true"})
         assert not orphans({keys.ORPHAN: "adopted"}, {})
         assert not orphans({keys.ORPHAN: "adopted"}, {keys.ADOPTED: "false"})
-        assert not orphans({keys.ORPHAN: "all", keys.INTERNAL_ORPHAN: "none"}, {})
+        assert orphans({keys.ORPHAN: "adopted", keys.INTERNAL_ORPHAN: "all"}, {})
+        assert not orphans({keys.ORPHAN: "adopted", keys.INTERNAL_ORPHAN: "none"}, {keys.ADOPTED: "true"})
+        # What a user wants to keep altogether is kept, although namespaces are marked as to be kept only if adopted.
+        assert orphans({keys.ORPHAN: "all", keys.INTERNAL_ORPHAN: "adopted"}, {})
 
     @pytest.mark.parametrize("mark", ["true", "false"])
     def test_a_mark_that_a_template_brought_takes_nothing_away(self, mark):
