@@ -150,3 +150,24 @@ async def test_shards_count_together_what_names_a_policy_without_a_namespace() -
         assert writers == {"0/2"}
         await fed.client.delete(DEPLOYMENTS, "web", named[1])
         await eventually(lambda: counted(1), 60.0)
+
+
+async def test_a_kind_that_is_federated_no_more_is_not_counted_by_kind() -> None:
+    """And counts again when its type config is back, without a restart."""
+    async with Federation(1) as fed:
+        await fed.policy()
+        await fed.configure("settings", {"a": "b"})
+
+        async def counted(kinds: list[dict[str, Any]]) -> bool:
+            found = await status(fed.client, resources.PROPAGATION_POLICIES, "policy")
+            return bool(found.get("typedRefCount", []) == kinds)
+
+        there = [{"resource": "configmaps", "count": 1}]
+        await eventually(lambda: counted(there), 30.0)
+        configs = resources.FEDERATED_TYPE_CONFIGS
+        config = await fed.client.get(configs, "configmaps")
+        await fed.client.delete(configs, "configmaps")
+        await eventually(lambda: counted([]), 60.0)
+        kept = {key: config["metadata"].get(key) or {} for key in ("labels", "annotations")}
+        await fed.client.create(configs, {**config, "metadata": {"name": "configmaps", **kept}})
+        await eventually(lambda: counted(there), 60.0)

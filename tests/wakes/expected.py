@@ -391,6 +391,10 @@ _TESTS = [
         f"{_CONTROL}policy_counts.py::test_policies_say_how_many_objects_use_them",
     ),
     (
+        "policy counts/federated types/objects that name it are of a kind that is federated again, or no more",
+        f"{_CONTROL}policy_counts.py::test_a_kind_that_is_federated_no_more_is_not_counted_by_kind",
+    ),
+    (
         "policy counts/propagationpolicies.core.kubeadmiral.io/it came, or somebody wrote its count",
         f"{_CONTROL}policy_counts.py::test_a_count_that_somebody_wrote_is_put_right[propagationpolicies]",
     ),

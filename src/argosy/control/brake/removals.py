@@ -116,14 +116,18 @@ class Removals:
             if orders.confirms(held.cause, held.since):
                 self._go(key, clusters)
                 return _GO
+            if key not in self._held and not protected:  # by a former leader: what it had not come to belongs to this
+                self._held_at[cause] = now.seconds
             return self._hold(key, HeldRemoval(cause, clusters, held.since))
         if self._going.get(key, frozenset()).issuperset(clusters):
             return _GO
         if orders.confirms(cause, now.text):
             self._go(key, clusters)
             return _GO
-        if protected or self._holds(cause, now):
+        if self._holds(cause, now):
             self._held_at[cause] = now.seconds
+            return self._hold(key, HeldRemoval(cause, clusters, now.text))
+        if protected:
             return self._hold(key, HeldRemoval(cause, clusters, now.text))
         return self._wait(key, cause, clusters, now.seconds)
 
@@ -246,6 +250,11 @@ class Removals:
             waitlist.judged()
         judged = self._go_as_planned(rest, planned) if planned else []
         left = {key: each for key, each in rest.items() if key in self._emptying or key in self._flood}
+        late = [(key, each) for key, each in left.items() if self._holds(each.cause, now)]
+        for key, each in late:
+            self._hold(key, HeldRemoval(each.cause, each.clusters, now.text))
+            judged.append(key)
+            del left[key]
         gone = [*self._lately.since(now.seconds)]
         clusters, objects = tally([*((key, each.clusters) for key, each in left.items()), *gone])
         lately, _ = tally(gone)

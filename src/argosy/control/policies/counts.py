@@ -14,6 +14,7 @@ import msgspec
 
 from argosy.api.policies import PolicyStatus, TypedRefCount
 from argosy.api.types import OverridePolicy, PropagationPolicy
+from argosy.control.caches.catalog import TypeChange
 from argosy.control.caches.informers import Caches
 from argosy.control.context import ControllerContext
 from argosy.control.policies.uses import PolicyKey, PolicyUses
@@ -72,6 +73,8 @@ class PolicyCounts(Loop[PolicyKey]):
 
     def wakes(self) -> Iterable[Wake[Any, PolicyKey]]:
         yield Wake(self._uses.changes, itself, "more or fewer objects name it", _LAST, self._delay)
+        why = "objects that name it are of a kind that is federated again, or no more"
+        yield Wake(self._caches.catalog.changes, self._of_type, why, _LAST, self._delay)
         for informer in self._informers():
             why = "it came, or somebody wrote its count"
             yield Wake(informer, partial(_of_policy, informer.resource.plural), why, _LAST, self._delay)
@@ -97,6 +100,12 @@ class PolicyCounts(Loop[PolicyKey]):
             return None
         self._metrics.control_writes.labels(key.resource.kind, "status").inc()
         return None
+
+    def _of_type(self, change: TypeChange) -> Iterator[PolicyKey]:
+        kinds = {
+            f"{each.resource.api_version} {each.resource.kind}" for each in (change.old, change.new) if each is not None
+        }
+        return self._uses.by_kinds(kinds)
 
     def _counted(self, key: PolicyKey) -> PolicyStatus:
         found = self._uses.of(key)

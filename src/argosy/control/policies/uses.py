@@ -78,6 +78,10 @@ class PolicyUses:
         for policy in list(self._uses):
             yield policy, sum(self.of(policy).values())
 
+    def by_kinds(self, kinds: Collection[str]) -> Iterator[PolicyKey]:
+        """Those that objects of these kinds name, here."""
+        return (policy for policy, uses in list(self._uses.items()) if not uses.keys().isdisjoint(kinds))
+
     def of_cluster_scoped(self) -> dict[str, KindUse]:
         """Of our own objects, as other shards are told: by `plural/name`."""
         return {f"{each.plural}/{each.name}": uses for each, uses in self._uses.items() if not each.namespace}
