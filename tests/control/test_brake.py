@@ -10,6 +10,8 @@ import orjson
 import pytest
 
 from argosy.api import keys, resources
+from argosy.cli.client.brake import held_objects, release
+from argosy.cli.client.fleet import read_fleet
 from argosy.cli.output.report import gather, report
 from argosy.control.options import Options
 from argosy.kube import clock, timestamps
@@ -377,3 +379,129 @@ async def test_status_does_not_call_it_well_while_a_removal_waits(fed):
     await eventually(lambda: _is(waiting(fed, "map-0"), [f"its policy changed {later}"]), 3)
     await eventually(lambda: _is(waiting(fed, "map-1"), [f"its policy was taken away {later}"]), 3)
     await eventually(lambda: _is(waiting(fed, "map-0"), []))
+
+
+async def test_an_old_confirmation_covers_no_other_mistake(fed):
+    await narrowed(fed, "m1", "m2")
+
+    async def held_because_of(cause):
+        return await held(fed) == [cause] * MANY
+
+    await eventually(lambda: held_because_of("PolicyChanged"))
+    before = await copies(fed)
+    await order(fed, Orders(confirmed=(Order("PolicyNoLongerNamed", timestamps.now(), "ops"),)))
+    await asyncio.sleep(600)
+    await relabel(fed, None)
+    await eventually(lambda: held_because_of("PolicyNoLongerNamed"))
+    await relabel(fed, None)
+    await asyncio.sleep(120)
+    assert await copies(fed) == before
+
+
+async def test_what_was_confirmed_is_not_more_than_was_held(fed):
+    await narrowed(fed, "m1", "m2")
+
+    async def all_held():
+        return await held(fed) == ["PolicyChanged"] * MANY
+
+    await eventually(all_held)
+    since = timestamps.now()
+    await asyncio.sleep(120)
+    await narrowed(fed, "m1")
+    await asyncio.sleep(30)
+    before = await copies(fed)
+    await order(fed, Orders(confirmed=(Order("PolicyChanged", since, "ops"),)))
+    await asyncio.sleep(60)
+    assert await copies(fed) == before
+    assert await all_held()
+
+
+async def test_an_order_of_the_future_is_ignored(fed):
+    at = timestamps.timestamp(clock.now() + timedelta(hours=2))
+    await order(fed, Orders(confirmed=(Order("PolicyNoLongerNamed", at, "ops"),)))
+    await asyncio.sleep(300)
+    before = await copies(fed)
+    await relabel(fed, None)
+
+    async def all_held():
+        return await held(fed) == ["PolicyNoLongerNamed"] * MANY
+
+    await eventually(all_held)
+    assert await copies(fed) == before
+
+
+@pytest.mark.parametrize("taint_key", [keys.UNREADY_TAINT, keys.DRAINED_TAINT])
+async def test_a_cluster_that_failed_or_is_drained_hides_no_mistake(taint_key):
+    async with Federation(3, options=Options()) as fed:
+        await fed.policy(schedulingMode="Duplicate", placement=[{"cluster": "m1"}])
+        for number in range(MANY):
+            await fed.deploy(f"web-{number}", replicas=1)
+
+        async def arrived():
+            return len(await copies(fed)) == MANY
+
+        await eventually(arrived)
+        await taint(fed, "m1", [{"key": taint_key, "effect": "NoExecute"}])
+        await asyncio.sleep(5)
+        await relabel(fed, None)
+
+        async def all_held():
+            return await held(fed) == ["PolicyNoLongerNamed"] * MANY
+
+        await eventually(all_held)
+        await asyncio.sleep(120)
+        assert await arrived()
+
+
+async def test_what_comes_late_belongs_to_what_is_held_also_after_a_restart(fed):
+    before = await copies(fed)
+    await relabel(fed, None, count=9)
+
+    async def nine_held():
+        return len(await held(fed)) == 9
+
+    await eventually(nine_held)
+    await fed.stop_controllers()
+    await fed.start_controllers()
+    await asyncio.sleep(5)
+    await relabel(fed, None)
+    await asyncio.sleep(120)
+    assert len(await held(fed)) == MANY
+    assert await copies(fed) == before
+
+
+async def test_of_few_objects_too_a_second_cluster_in_a_row_is_not_emptied():
+    async with Federation(4, options=Options()) as fed:
+        await fed.policy(**EVERYWHERE)
+        for number in range(2):
+            await fed.deploy(f"web-{number}", replicas=1)
+        await eventually(lambda: is_everywhere(fed, 2))
+        for name in ("m1", "m2", "m3"):
+            await taint(fed, name, NO_EXECUTE)
+            await asyncio.sleep(20)
+        assert {cluster for cluster, _ in await copies(fed)} == {"m2", "m3", "m4"}
+        assert await held(fed) == ["ClusterChanged"] * 2
+
+
+async def test_a_leave_that_is_held_is_shown_and_can_be_confirmed():
+    async with Federation(3, options=Options()) as fed:
+        await fed.policy(**EVERYWHERE)
+        await fed.deploy("web-0", replicas=1)
+        await eventually(lambda: is_everywhere(fed, 1))
+        for name in fed.names:
+            await fed.client.delete(resources.FEDERATED_CLUSTERS, name)
+
+        async def waits():
+            return [each.name for each in await held_objects(fed.client) if each.kind == "FederatedCluster"] == [
+                "m2",
+                "m3",
+            ]
+
+        await eventually(waits)
+        assert not (await read_fleet(fed.client)).well
+        await release(fed.client, "confirmed", await held_objects(fed.client))
+
+        async def gone():
+            return not (await fed.client.list(resources.FEDERATED_CLUSTERS)).items
+
+        await eventually(gone)

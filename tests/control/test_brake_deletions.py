@@ -93,7 +93,7 @@ async def test_a_prune_of_everything_is_held_over_a_restart_until_it_is_confirme
 async def test_what_is_rescued_keeps_running_and_is_adopted_when_it_is_applied_again(fed):
     before = await copies(fed)
     await prune(fed)
-    await order(fed, Orders(rescued=(Order("*", timestamps.now(), "ops"),)))
+    await order(fed, Orders(rescued=(Order("SourcesDeleted", timestamps.now(), "ops"),)))
 
     async def gone():
         return not await sources(fed)
@@ -164,3 +164,39 @@ async def test_a_single_deletion_goes_on_after_a_moment_and_takes_its_followers_
 
     await eventually(gone)
     assert not await held(fed)
+
+
+async def test_a_prune_while_the_controllers_are_down_is_held_as_well(fed):
+    before = await copies(fed)
+    await fed.stop_controllers()
+    for name in NAMES:
+        await fed.client.delete(CONFIGMAPS, name, "default")
+    await asyncio.sleep(5)
+    await fed.start_controllers()
+
+    async def all_held():
+        return len(await held(fed)) == len(NAMES)
+
+    await eventually(all_held)
+    await asyncio.sleep(60)
+    assert await copies(fed) == before
+
+
+async def test_a_second_prune_is_held_as_the_first_one_was(fed):
+    """A GitOps loop that is still wrong deletes again what was applied again."""
+    await prune(fed)
+    await order(fed, Orders(rescued=(Order("SourcesDeleted", timestamps.now(), "ops"),)))
+
+    async def gone():
+        return not await sources(fed)
+
+    await eventually(gone)
+    await order(fed, Orders())
+    for name in NAMES:
+        await fed.configure(name, {"key": "value"})
+    await eventually(lambda: arrived(fed))
+    before = await copies(fed)
+    await asyncio.sleep(300)
+    await prune(fed)
+    await asyncio.sleep(60)
+    assert await copies(fed) == before

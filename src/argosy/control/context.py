@@ -85,7 +85,7 @@ class ControllerContext:
         # The objects of the control plane, and the fleet they describe.
         self.caches = Caches(client, timings, self.tasks, shard)
         self.fleet = LiveFleet(self.caches.clusters)
-        self.brake = Brake(self.caches, options.brake, timings, metrics)
+        self.brake = Brake(self.caches, options.brake, timings, metrics, alone=shard.is_whole)
         self.priorities = Priorities(client, timings)
 
         # Members, and their objects.

@@ -17,7 +17,6 @@ import msgspec
 from argosy.api import keys
 from argosy.api.types import FederatedTypeConfig
 from argosy.control.brake.brake import Brake
-from argosy.control.brake.deletions import Deletion
 from argosy.control.caches.catalog import TypeChange
 from argosy.control.caches.informers import Caches, SourceChange
 from argosy.control.caches.objectkeys import SourceKey
@@ -273,7 +272,7 @@ class Followers:
         """Together with its copies, as far as that is decided."""
         source = self._caches.source(key)
         deleted = source is not None and bool(source.metadata.deletion_timestamp)
-        return deleted and self._brake.deletion(key) is Deletion.GO
+        return deleted and self._brake.is_decided(key)
 
     # What is told.
 

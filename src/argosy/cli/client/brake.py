@@ -1,6 +1,6 @@
 """What the brake holds, read from the federated objects, and the orders it goes by, written to the system namespace."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import msgspec
@@ -12,10 +12,11 @@ from argosy.kube.client import Client
 from argosy.kube.errors import ApiError, Conflict
 from argosy.kube.objects import Partial
 from argosy.kube.resource import Resource
+from argosy.plan.brake.cause import Cause
 from argosy.plan.brake.held_removal import held_removal_of
 from argosy.plan.brake.orders import Order, Orders, orders_of, with_order
 
-__all__ = ["HeldObject", "give", "held_objects", "order", "orders", "whoami"]
+__all__ = ["HeldObject", "give", "held_objects", "order", "orders", "release", "whoami"]
 
 _NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 _REVIEWS = Resource("authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", namespaced=False)
@@ -64,8 +65,13 @@ class _Federated(msgspec.Struct, frozen=True):
 
 
 async def held_objects(client: Client) -> list[HeldObject]:
-    """Sorted by cause, oldest first."""
+    """Sorted by cause, oldest first. Members that may not leave are among them."""
     found = []
+    for cluster in (await client.list(resources.FEDERATED_CLUSTERS, into=Partial)).items:
+        since = cluster.metadata.annotations.get(keys.LEAVE_HELD)
+        if since and cluster.metadata.deletion_timestamp:
+            name = cluster.metadata.name
+            found.append(HeldObject(Cause.LEAVING, since, "FederatedCluster", "", name, (name,)))
     for namespaced in (True, False):
         for each in (await client.list(resources.federated_objects(namespaced), into=_Federated)).items:
             held = held_removal_of(each.metadata.annotations)
@@ -102,10 +108,19 @@ async def give(client: Client, change: Callable[[Orders], Orders]) -> None:
         return
 
 
-async def order(client: Client, kind: str, what: str) -> None:
-    """One more order, with who gives it and when."""
-    given = Order(what, timestamps.now(), await whoami(client))
+async def order(client: Client, kind: str, what: str, at: str = "") -> None:
+    """One more order, with who gives it and when. `at` is the time of the newest that it is about: by the controllers' clock."""
+    given = Order(what, at or timestamps.now(), await whoami(client))
     await give(client, lambda before: with_order(before, kind, given))
+
+
+async def release(client: Client, kind: str, held: Iterable[HeldObject]) -> None:
+    """An order for each cause of these: what was shown may go, and nothing else."""
+    newest: dict[str, str] = {}
+    for each in held:
+        newest[each.cause] = max(newest.get(each.cause, ""), each.since)
+    for cause, since in newest.items():
+        await order(client, kind, cause, since)
 
 
 async def whoami(client: Client) -> str:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["brake", "confirm", "rescue"]
 
+#: Seconds that the brake may be off.
+_LONGEST = 86400.0
 #: Objects that are listed one by one.
 _LISTED = 20
 
@@ -42,8 +44,6 @@ def confirm(
 
       argosy confirm --all --yes
     """
-    from argosy.plan.brake.orders import EVERYTHING
-
     if (cause is None) == (not everything):
         raise Failure("name one cause, or --all", "`argosy status fleet` lists what is held", code=2)
 
@@ -55,7 +55,7 @@ def confirm(
             raise Failure(f"nothing is held{f' because of {cause}' if cause else ''}", "`argosy status fleet`", code=1)
         _show(held, "will be removed")
         _ask("Remove these copies?", yes)
-        await brake.order(client, "confirmed", cause or EVERYTHING)
+        await brake.release(client, "confirmed", held)
         print("confirmed: they are removed now")
 
     with_client(context, work)
@@ -81,7 +81,7 @@ def rescue(context: typer.Context, yes: Yes = False) -> None:
             raise Failure("no deletion of sources is held", "`argosy status fleet` lists what is held", code=1)
         _show(held, "will be released and keep running", most=len(held))
         _ask("Release these copies?", yes)
-        await brake.order(client, "rescued", Cause.SOURCES_DELETED)
+        await brake.release(client, "rescued", held)
         print("rescued: the copies keep running; apply the sources again to take them over")
 
     with_client(context, work)
@@ -112,6 +112,8 @@ def brake(
     if state == "off" and not (duration and reason):
         raise Failure("say for how long and why", "argosy brake off --for 1h --reason …", code=2)
     seconds = duration_of("--for", duration) if duration else 0.0
+    if seconds > _LONGEST:
+        raise Failure("the brake is off for a day at most", "argosy brake off --for 24h --reason …", code=2)
 
     async def work(client: "Client", default: str) -> "Orders":
         import datetime

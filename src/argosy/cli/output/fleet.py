@@ -12,7 +12,7 @@ from argosy.api.types import FederatedCluster
 from argosy.cli.client.brake import HeldObject
 from argosy.cli.output.terminal import age, say, table
 from argosy.kube.quantity import QuantityError, parse
-from argosy.plan.brake.cause import text_of
+from argosy.plan.brake.cause import Cause, text_of
 from argosy.plan.brake.orders import Off
 
 __all__ = ["ClusterLine", "FleetReport", "HeldLine", "ObjectState", "report", "show"]
@@ -54,7 +54,12 @@ class HeldLine(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def text(self) -> str:
-        return f"{self.copies} copies of {self.objects} objects: {text_of(self.cause)}"
+        what = (
+            f"{self.objects} clusters"
+            if self.cause == Cause.LEAVING
+            else f"{self.copies} copies of {self.objects} objects"
+        )
+        return f"{what}: {text_of(self.cause)}"
 
 
 class FleetReport(msgspec.Struct, frozen=True, rename="camel"):

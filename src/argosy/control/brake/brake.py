@@ -1,5 +1,6 @@
 """Brake: one answer for all who would take copies away. Kept current by changes, and told of orders by the system namespace."""
 
+import datetime
 import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -28,14 +29,21 @@ from argosy.plan.brake.orders import NO_ORDERS, Orders, orders_of
 __all__ = ["Brake"]
 
 log = logging.getLogger(__name__)
+_OF_POLICIES = frozenset({Cause.POLICY_CHANGED, Cause.OTHER_POLICY})
+#: An order that is further ahead comes from a wrong clock, and would cover what nobody has seen yet.
+_AHEAD = datetime.timedelta(seconds=60)
 
 
 class Brake:
     name = "brake"
 
-    def __init__(self, caches: Caches, limits: Limits, timings: Timings, metrics: Metrics) -> None:
+    def __init__(
+        self, caches: Caches, limits: Limits, timings: Timings, metrics: Metrics, *, alone: bool = True
+    ) -> None:
+        """`alone`: all objects are ours, so that a cluster without copies of ours has none."""
         self._caches = caches
         self._limits = limits
+        self._alone = alone
         self._metrics = metrics
         self._counts = Counts()
         self._removals = Removals(self._counts, limits, timings)
@@ -88,9 +96,12 @@ class Brake:
 
     def deletion(self, key: SourceKey) -> Deletion:
         """Whether the copies of a source that is being deleted go with it."""
+        if any(self._caches.sources_awaited(config.name) for config in self._caches.catalog):
+            return Deletion.WAIT  # how many there are, and how many are deleted, is not known yet
         view = self._caches.federated_view(key)
         recorded = held_removal_of(view.metadata.annotations) if view is not None else None
         if self._orders.is_off(clock.now()):
+            self._deletions.let_go(key)
             return Deletion.GO
         found = self._deletions.ask(key, recorded, self._orders, clock.monotonic(), timestamps.now())
         self._show()
@@ -101,6 +112,10 @@ class Brake:
         if key not in self._decided:
             self._decided.add(key)
             self.deletions_decided.tell(key)
+
+    def is_decided(self, key: SourceKey) -> bool:
+        """Whether the deletion of a source was seen to go on. Asking decides nothing."""
+        return key in self._decided
 
     def held_deletion(self, key: SourceKey) -> HeldRemoval | None:
         return self._deletions.held.get(key)
@@ -113,7 +128,9 @@ class Brake:
         since = cluster.metadata.annotations.get(keys.LEAVE_HELD)
         if since:
             return self._orders.confirms(Cause.LEAVING, since)
-        if not self._counts.there[cluster.name] or self._orders.confirms(Cause.LEAVING, timestamps.now()):
+        if (self._alone and not self._counts.there[cluster.name]) or self._orders.confirms(
+            Cause.LEAVING, timestamps.now()
+        ):
             return True
         mine = (cluster.metadata.deletion_timestamp or "", cluster.name)
         others = (each for each in self._caches.clusters.values() if each.terminating and each.joined)
@@ -126,7 +143,7 @@ class Brake:
                 self.judged.tell(key)
             return None
         before = Counter(self._removals.copies_held)
-        judged, again = self._removals.judge(self._planned(), _moment())
+        judged, again = self._removals.judge(self._planned, _moment())
         for cause, copies in (Counter(self._removals.copies_held) - before).items():
             log.warning("%d copies are held: %s; undo it, or `argosy confirm %s`", copies, text_of(cause), cause)
         self._show()
@@ -134,11 +151,12 @@ class Brake:
             self.judged.tell(key)
         return again
 
-    def _planned(self) -> set[str]:
-        """The ids of plans that somebody ordered, or applied a policy by."""
+    def _planned(self, cause: Cause) -> set[str]:
+        """The ids of plans that somebody ordered, or, of changes of policies, applied a policy by."""
         found = set(self._orders.expected(timestamps.now()))
-        for policies in self._caches.policies.values():
-            found.update(policy.metadata.annotations.get(keys.PLAN, "") for policy in policies.values())
+        if cause in _OF_POLICIES:
+            for policies in self._caches.policies.values():
+                found.update(policy.metadata.annotations.get(keys.PLAN, "") for policy in policies.values())
         return found - {""}
 
     def _is_protected(self, key: SourceKey, departure: Departure) -> bool:
@@ -180,6 +198,9 @@ class Brake:
 
     def _ordered(self, change: Change[Partial]) -> None:
         orders: Orders = orders_of(change.new.metadata.annotations) if change.new is not None else NO_ORDERS
+        given, orders = orders, orders.until(clock.now() + _AHEAD)
+        if given != orders:
+            log.warning("an order of the brake is of the future, and ignored: the clock of who gave it is wrong")
         if change.key != keys.SYSTEM_NAMESPACE or orders == self._orders:
             return
         self._orders = orders

@@ -18,6 +18,9 @@ from argosy.plan.brake.orders import Orders
 
 __all__ = ["Deletion", "Deletions"]
 
+#: While more than this share of all was deleted within a minute, it may become most of them.
+_MANY = 0.1
+
 
 class Deletion(Enum):
     GO = auto()
@@ -80,23 +83,37 @@ class Deletions:
             self._held.pop(key, None)
             self._going.add(key)
             return Deletion.GO
-        if held is not None or self._is_one_of_many(key):
+        deleted, of = self._within_a_minute(key)
+        if held is not None or is_mass_deletion(self._limits, deleted, of):
             self._held[key] = held or HeldRemoval(Cause.SOURCES_DELETED, (), at)
             return Deletion.HELD
-        _, heard = self._deleted.get(key, (0.0, float("-inf")))
-        quiet = now - self._last >= self._timings.brake_deletions or now - heard >= self._timings.brake_longest
-        if self._counts.objects >= self._limits.deleted and not quiet:
+        if self._counts.objects >= self._limits.deleted and not self._is_over(key, deleted, of, now):
             return Deletion.WAIT
         self._going.add(key)
         return Deletion.GO
 
-    def _is_one_of_many(self, key: SourceKey) -> bool:
-        """Whether most sources were deleted within the minute around this one."""
+    def let_go(self, key: SourceKey) -> None:
+        """While the brake is off. What has begun is then finished."""
+        self._held.pop(key, None)
+        self._going.add(key)
+
+    def _is_over(self, key: SourceKey, deleted: int, of: int, now: float) -> bool:
+        """Whether no more deletions come, or they have come for so long that it cannot be most of all."""
+        _, heard = self._deleted.get(key, (0.0, float("-inf")))
+        many = deleted >= self._limits.deleted and deleted > _MANY * of
+        longest = self._timings.brake_minute if many else self._timings.brake_longest
+        return now - self._last >= self._timings.brake_deletions or now - heard >= longest
+
+    def _within_a_minute(self, key: SourceKey) -> tuple[int, int]:
+        """How many sources were deleted within the minute around this one, and of how many."""
         if key not in self._deleted:
-            return False
+            return 0, self._counts.objects
         at, minute = self._deleted[key][0], self._timings.brake_minute
-        before = bisect_right(self._times, at) - bisect_left(self._times, at - minute)
-        after = bisect_right(self._times, at + minute) - bisect_left(self._times, at)
+        before = _between(self._times, at - minute, at)
+        after = _between(self._times, at, at + minute)
         # Those that are gone already are not among the objects any more.
-        of = self._counts.objects + len(self._finished)
-        return is_mass_deletion(self._limits, max(before, after), of)
+        return max(before, after), self._counts.objects + _between(self._finished, at - minute, at + minute)
+
+
+def _between(times: list[float], first: float, last: float) -> int:
+    return bisect_right(times, last) - bisect_left(times, first)

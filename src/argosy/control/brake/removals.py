@@ -5,7 +5,7 @@ anew.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from enum import Enum, auto
 from typing import NamedTuple
 
@@ -25,6 +25,10 @@ __all__ = ["Answer", "Judgement", "Moment", "Removals"]
 
 #: Of clusters that are emptied because of themselves, the first is an order.
 _OF_THE_CLUSTER = frozenset({Cause.CLUSTER, Cause.LEAVING})
+
+
+#: The ids of plans that are carried out, of a cause.
+Planned = Callable[[Cause], Collection[str]]
 
 
 class Judgement(Enum):
@@ -113,12 +117,14 @@ class Removals:
             return _GO
         held = self._held.get(key) or recorded
         if held is not None:
-            if orders.confirms(held.cause, held.since):
+            # What was confirmed is what was held: more of it, or for another cause, is held anew.
+            same = held.cause == cause and set(held.clusters).issuperset(clusters)
+            if same and orders.confirms(cause, held.since):
                 self._go(key, clusters)
                 return _GO
             if key not in self._held and not protected:  # by a former leader: what it had not come to belongs to this
                 self._held_at[cause] = now.seconds
-            return self._hold(key, HeldRemoval(cause, clusters, held.since))
+            return self._hold(key, HeldRemoval(cause, clusters, held.since if same else now.text))
         if self._going.get(key, frozenset()).issuperset(clusters):
             return _GO
         if orders.confirms(cause, now.text):
@@ -191,8 +197,8 @@ class Removals:
 
     # Once the flood is over.
 
-    def judge(self, planned: Collection[str], now: Moment) -> tuple[list[SourceKey], float | None]:
-        """What was judged, and in how many seconds to judge again. `planned` are the ids of plans that are carried out."""
+    def judge(self, planned: Planned, now: Moment) -> tuple[list[SourceKey], float | None]:
+        """What was judged, and in how many seconds to judge again. `planned` are the plans that are carried out."""
         judged: list[SourceKey] = []
         waits: list[float] = []
         ordered = self._is_ordered(now.seconds)
@@ -242,13 +248,13 @@ class Removals:
         return max(each.quiet_at(timings.brake_settle, timings.brake_longest) for each in lists if each)
 
     def _judge_flood(
-        self, lists: Collection[Waitlist], planned: Collection[str], now: Moment
+        self, lists: Collection[Waitlist], planned: Planned, now: Moment
     ) -> tuple[list[SourceKey], list[float]]:
         rest: dict[SourceKey, Wait] = {}
         for waitlist in lists:
             rest |= waitlist.items()
             waitlist.judged()
-        judged = self._go_as_planned(rest, planned) if planned else []
+        judged = self._go_as_planned(rest, planned)
         left = {key: each for key, each in rest.items() if key in self._emptying or key in self._flood}
         late = [(key, each) for key, each in left.items() if self._holds(each.cause, now)]
         for key, each in late:
@@ -259,7 +265,10 @@ class Removals:
         clusters, objects = tally([*((key, each.clusters) for key, each in left.items()), *gone])
         lately, _ = tally(gone)
         there = {name: self._counts.there[name] + lately.get(name, 0) for name in {*self._counts.there, *lately}}
-        if exceeded(self._limits, clusters, objects, there):
+        emptied = 0
+        if any(each.cause in _OF_THE_CLUSTER for each in left.values()):
+            emptied = sum(each.begun for name, each in self._emptied.items() if name not in clusters)
+        if exceeded(self._limits, clusters, objects, there, emptied):
             for key, each in left.items():
                 self._held_at[each.cause] = now.seconds
                 self._hold(key, HeldRemoval(each.cause, each.clusters, now.text))
@@ -277,13 +286,16 @@ class Removals:
             judged.append(key)
         return judged, waits
 
-    def _go_as_planned(self, rest: dict[SourceKey, Wait], planned: Collection[str]) -> list[SourceKey]:
+    def _go_as_planned(self, rest: dict[SourceKey, Wait], planned: Planned) -> list[SourceKey]:
         """All that waits because of one cause, if exactly that was planned."""
         gone: list[SourceKey] = []
         for cause in {each.cause for each in rest.values()}:
+            expected = planned(cause)
+            if not expected:
+                continue
             mine = [(key, each.clusters) for key, each in rest.items() if each.cause is cause]
             removals = ((key.type, key.key, name) for key, clusters in mine for name in clusters)
-            if plan_id(removals) in planned:
+            if plan_id(removals) in expected:
                 for key, clusters in mine:
                     self._go(key, clusters)
                     gone.append(key)

@@ -12,6 +12,8 @@ __all__ = ["is_served_elsewhere"]
 
 def is_served_elsewhere(item: Item, caches: Caches, collector: Collector) -> bool:
     """Whether the replacement replicas for those of a failed cluster run; a cluster that is back may still run them."""
+    if not item.federated.placed:
+        return False
     numbers = item.config.spec.path_definition
     if not numbers.replicas_spec or not numbers.available_replicas_status:
         return True

@@ -113,16 +113,17 @@ def _of_scheduler(cluster: str, inputs: PassInputs, state: State) -> Cause:
     member, changed = inputs.fleet.member(cluster), state.changed
     if member is not None and member.terminating:
         return Cause.LEAVING
-    taints = {key for key, _, _ in member.taints} if member is not None else set()
-    if keys.UNREADY_TAINT in taints:
-        return Cause.FAILOVER
-    if keys.DRAINED_TAINT in taints:
-        return Cause.ORDERED
     if inputs.in_force.ref is None:
         return Cause.POLICY_UNNAMED
     stable = frozenset(changed.stable) if changed is not None else frozenset()
     if stable & _POLICY:
         return Cause.OTHER_POLICY
+    # After what may be a mistake: it is none the less one because the cluster has failed, or is drained.
+    taints = {key for key, _, _ in member.taints} if member is not None else set()
+    if keys.UNREADY_TAINT in taints:
+        return Cause.FAILOVER
+    if keys.DRAINED_TAINT in taints:
+        return Cause.ORDERED
     if changed is not None and changed.content:
         return Cause.PROFILE if changed.profile else Cause.POLICY_CHANGED
     if (refused := _refused(cluster, state)) is not None:

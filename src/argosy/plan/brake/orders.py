@@ -14,10 +14,8 @@ import msgspec
 from argosy.api import keys
 from argosy.kube import timestamps
 
-__all__ = ["EVERYTHING", "NO_ORDERS", "Off", "Order", "Orders", "orders_of", "plan_id", "with_order"]
+__all__ = ["NO_ORDERS", "Off", "Order", "Orders", "orders_of", "plan_id", "with_order"]
 
-#: In place of a cause: all of them.
-EVERYTHING: Final = "*"
 _LAST_ARRIVALS: Final = datetime.timedelta(seconds=60)
 _PLANNED: Final = datetime.timedelta(hours=1)
 #: Orders that are older say nothing any more; the newest are kept, so that the annotation stays small.
@@ -46,7 +44,7 @@ class Orders(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def confirms(self, cause: str, since: str) -> bool:
         """Whether what has been held since then may go."""
-        return any(each.what in (cause, EVERYTHING) and _covers(each, since) for each in self.confirmed)
+        return any(each.what == cause and _covers(each, since) for each in self.confirmed)
 
     def rescues(self, since: str) -> bool:
         return any(_covers(each, since) for each in self.rescued)
@@ -54,6 +52,14 @@ class Orders(msgspec.Struct, frozen=True, omit_defaults=True):
     def expected(self, now: str) -> list[str]:
         """The plans of the last hour."""
         return [each.what for each in self.planned if _is_recent(each, now)]
+
+    def until(self, latest: datetime.datetime) -> "Orders":
+        """Without those that were given later."""
+
+        def kept(given: tuple[Order, ...]) -> tuple[Order, ...]:
+            return tuple(each for each in given if (at := timestamps.parse(each.at)) is not None and at <= latest)
+
+        return Orders(kept(self.confirmed), kept(self.planned), kept(self.rescued), self.off)
 
     def is_off(self, now: datetime.datetime) -> bool:
         until = timestamps.parse(self.off.until) if self.off is not None else None

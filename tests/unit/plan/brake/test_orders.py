@@ -5,7 +5,7 @@ import datetime
 import pytest
 
 from argosy.api import keys
-from argosy.plan.brake.orders import EVERYTHING, NO_ORDERS, Off, Order, Orders, orders_of, plan_id, with_order
+from argosy.plan.brake.orders import NO_ORDERS, Off, Order, Orders, orders_of, plan_id, with_order
 
 NOW = "2026-01-01T10:00:00Z"
 
@@ -18,11 +18,10 @@ def test_a_confirmation_covers_what_was_held_and_the_last_arrivals(since, confir
     orders = Orders(confirmed=(Order("PolicyChanged", NOW),))
     assert orders.confirms("PolicyChanged", since) is confirmed
     assert not orders.confirms("Unknown", since)
-    assert Orders(confirmed=(Order(EVERYTHING, NOW),)).confirms("Unknown", since) is confirmed
 
 
 def test_what_is_held_since_nobody_knows_when_is_not_confirmed():
-    assert not Orders(confirmed=(Order(EVERYTHING, NOW),)).confirms("Unknown", "")
+    assert not Orders(confirmed=(Order("Unknown", NOW),)).confirms("Unknown", "")
 
 
 def test_a_plan_is_expected_for_an_hour():
@@ -55,3 +54,9 @@ def test_a_plan_has_the_same_id_in_any_order_and_another_for_anything_else():
     assert plan_id([one, other]) == plan_id([other, one, one])
     assert plan_id([one]) != plan_id([other])
     assert plan_id([]) == ""
+
+
+def test_orders_of_the_future_are_told_apart():
+    orders = Orders(confirmed=(Order("Unknown", NOW), Order("Unknown", "9999-01-01T00:00:00Z"), Order("Unknown", "?")))
+    latest = datetime.datetime(2026, 1, 1, 10, 1, tzinfo=datetime.UTC)
+    assert orders.until(latest) == Orders(confirmed=(Order("Unknown", NOW),))
