@@ -198,6 +198,29 @@ async def test_a_label_that_vanishes_from_one_object_is_told_at_once_and_done_af
     await eventually(gone)
 
 
+async def test_what_was_left_in_a_copy_stays_while_it_waits_whether_its_policy_is_named_again(fed):
+    await fed.policy("careful", **EVERYWHERE, driftCorrection="Report")
+    body = {"metadata": {"labels": {keys.PROPAGATION_POLICY_LABEL: "careful"}}}
+    await fed.client.patch(DEPLOYMENTS, "web-0", body, "default", kind=Patch.MERGE)
+    await eventually(fed.quiet)
+    await fed.member("m1").patch(DEPLOYMENTS, "web-0", {"spec": {"replicas": 7}}, "default")
+    await asyncio.sleep(10)
+    before = await copies(fed)
+    await relabel(fed, None, count=1)
+
+    async def told():
+        return any("in a minute" in each["message"] for each in await fed.events("RemovalHeld"))
+
+    await eventually(told)
+    await asyncio.sleep(40)
+    assert await copies(fed) == before
+    body["metadata"]["labels"] = {keys.PROPAGATION_POLICY_LABEL: "careful"}
+    await fed.client.patch(DEPLOYMENTS, "web-0", body, "default", kind=Patch.MERGE)
+    await asyncio.sleep(100)
+    assert await copies(fed) == before
+    assert (await fed.member("m1").get(DEPLOYMENTS, "web-0", "default"))["spec"]["replicas"] == 7
+
+
 async def test_scaling_to_zero_and_deleting_one_is_no_mistake(fed):
     body = {"spec": {"replicas": 0}}
     for number in range(MANY):

@@ -89,6 +89,17 @@ async def test_probes_tell_what_is_waited_for_and_who_holds_the_lease() -> None:
             await probes.close()
 
 
+@pytest.mark.real_time("probes are asked over HTTP")
+async def test_who_needs_no_lease_leads() -> None:
+    probes = Probes()
+    await probes.open("127.0.0.1", 0)
+    try:
+        async with aiohttp.ClientSession() as session, session.get(f"{probes.url}/metrics") as answer:
+            assert 'argosy_lease_held{lease=""} 1.0' in await answer.text()
+    finally:
+        await probes.close()
+
+
 async def test_controllers_wait_for_those_of_argosy_up_and_those_for_them() -> None:
     async with _plane() as server:
         client = server.client()

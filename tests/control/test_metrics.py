@@ -5,8 +5,12 @@ import asyncio
 from prometheus_client import generate_latest
 
 from argosy.api import keys, resources
+from argosy.kube.resource import Resource
+from tests.harness.definitions import CRDS, scaled_definition, scaled_type
 from tests.harness.eventually import eventually
 from tests.harness.federation import NAMESPACES, SERVICES, Federation
+
+WIDGETS = Resource("example.com", "v1", "widgets", "Widget")
 
 
 async def test_how_long_a_write_takes_is_not_measured_of_objects_that_were_there_before_a_start() -> None:
@@ -109,3 +113,35 @@ async def test_how_long_a_member_is_silent_is_told_until_it_leaves() -> None:
         assert seconds("cluster_silent", "m1") == 0
         await fed.client.delete(resources.FEDERATED_CLUSTERS, "m1")
         await eventually(lambda: seconds("cluster_silent", "m1") is None and seconds("watch_age", "m1") is None, 60.0)
+
+
+async def test_watches_on_a_member_that_is_down_or_does_not_serve_the_kind_have_no_age() -> None:
+    async with Federation(2) as fed:
+
+        def age(cluster: str) -> float | None:
+            registry = fed.manager.metrics.registry
+            return registry.get_sample_value("argosy_watch_age_seconds", {"cluster": cluster})
+
+        await fed.policy(schedulingMode="Duplicate")
+        await fed.client.create(CRDS, scaled_definition(WIDGETS))
+        await fed.client.create(resources.FEDERATED_TYPE_CONFIGS, scaled_type(WIDGETS))
+        await fed.member("m1").create(CRDS, scaled_definition(WIDGETS))
+        metadata = {"name": "one", "namespace": "default", "labels": {keys.PROPAGATION_POLICY_LABEL: "policy"}}
+        widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": metadata, "spec": {"replicas": 1}}
+        await fed.client.create(WIDGETS, widget)
+        await fed.deploy(replicas=1)
+        await eventually(lambda: ("m2", "widgets.example.com") in fed.manager.context.collector.informers())
+        await asyncio.sleep(100.0)
+        assert max(age("m1") or 0, age("m2") or 0) < 60, "m2 does not serve widgets"
+        await fed.servers["m2"].close_door()
+        await asyncio.sleep(60.0)
+        await fed.stop_controllers()
+        await fed.start_controllers()
+        await eventually(lambda: age("m1") is not None)
+        for _ in range(10):
+            assert age("m2") is None
+            await asyncio.sleep(10.0)
+        await fed.servers["m2"].open_door()
+        await eventually(lambda: age("m2") is not None, 120.0)
+        await asyncio.sleep(60.0)
+        assert (age("m2") or 0) < 60

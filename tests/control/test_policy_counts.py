@@ -8,7 +8,9 @@ import pytest
 
 from argosy.api import keys, resources
 from argosy.api.shards import Shard
+from argosy.control.sharding.publisher import encoded_uses
 from argosy.kube.client import Client, Patch
+from argosy.kube.errors import NotFound
 from argosy.kube.resource import Resource
 from tests.control.test_shards import PATIENT, ShardedFederation
 from tests.harness.eventually import eventually, holds
@@ -150,6 +152,59 @@ async def test_shards_count_together_what_names_a_policy_without_a_namespace() -
         assert writers == {"0/2"}
         await fed.client.delete(DEPLOYMENTS, "web", named[1])
         await eventually(lambda: counted(1), 60.0)
+
+
+async def test_policies_that_do_not_exist_are_neither_measured_nor_told_to_other_shards() -> None:
+    fed = ShardedFederation(1, shards=2)
+    fed.timings = msgspec.structs.replace(PATIENT, reservations_shown=0.5)
+    async with fed:
+        metadata = {"name": "all"}
+        spec = {"schedulingMode": "Duplicate"}
+        policy = {
+            "apiVersion": keys.API_VERSION,
+            "kind": "ClusterPropagationPolicy",
+            "metadata": metadata,
+            "spec": spec,
+        }
+        await fed.client.create(resources.CLUSTER_PROPAGATION_POLICIES, policy)
+        for name in ("all", "invented"):
+            body = deployment(name, 1, "", "default")
+            body["metadata"]["labels"] = {keys.CLUSTER_PROPAGATION_POLICY_LABEL: name}
+            await fed.client.create(DEPLOYMENTS, body, "default")
+        owner = next(each for each in fed.managers if each.context.options.shard.owns("default"))
+
+        def measured(name: str) -> float | None:
+            metric = "kubeadmiral_controller_manager_propagation_policy_reference_count"
+            return owner.metrics.registry.get_sample_value(metric, {"name": name, "namespace": ""})
+
+        async def told() -> list[str]:
+            shown = f"argosy-reserved-{owner.context.options.shard.index}"
+            found = await fed.client.get(CONFIGMAPS, shown, keys.SYSTEM_NAMESPACE)
+            return list(msgspec.json.decode(found["data"]["uses"]))
+
+        async def shown() -> bool:
+            try:
+                return bool(await told())
+            except NotFound:
+                return False
+
+        await eventually(lambda: fed.federated("invented-deployments.apps"))
+        await eventually(shown, 60.0)
+        await asyncio.sleep(60.0)
+        assert (measured("all"), measured("invented")) == (1, None)
+        assert await told() == ["clusterpropagationpolicies/all"]
+        # Once it exists, what names it counts.
+        await fed.client.create(resources.CLUSTER_PROPAGATION_POLICIES, {**policy, "metadata": {"name": "invented"}})
+        await eventually(lambda: measured("invented") == 1, 60.0)
+        await asyncio.sleep(60.0)
+        assert len(await told()) == 2
+
+
+def test_of_more_uses_than_there_is_room_for_the_largest_are_told() -> None:
+    uses = {f"clusterpropagationpolicies/p{number}": {"apps/v1 Deployment": number} for number in range(1, 10_001)}
+    told = msgspec.json.decode(encoded_uses(uses))
+    assert 0.9 * 2**18 < len(encoded_uses(uses)) <= 2**18
+    assert told == {name: uses[name] for name in list(uses)[-len(told) :]}
 
 
 async def test_a_kind_that_is_federated_no_more_is_not_counted_by_kind() -> None:

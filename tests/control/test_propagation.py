@@ -1,5 +1,7 @@
 """One Deployment's way through the controllers, over both transports of the control plane."""
 
+import asyncio
+
 import pytest
 
 from argosy.api import keys, resources
@@ -166,3 +168,18 @@ async def _sum_is(fed, total):
 
 async def _replicas_are(fed, expected):
     return await fed.replicas() == expected
+
+
+@pytest.mark.parametrize("generation", ["9" * 18, "9" * 20, "9" * 5000, "٣", "-1", ""])
+async def test_whatever_generation_a_copy_claims_to_be_of_it_follows_its_source(generation: str) -> None:
+    async with Federation(2) as fed:
+        await fed.policy(schedulingMode="Duplicate")
+        await fed.deploy(replicas=2)
+        await eventually(fed.quiet)
+        claim = {"metadata": {"annotations": {keys.SOURCE_GENERATION: generation}}}
+        await fed.member("m1").patch(DEPLOYMENTS, "web", claim, "default")
+        await asyncio.sleep(10.0)
+        await fed.scale("web", 5)
+        await fed.eventually_replicas({"m1": 5, "m2": 5})
+        await eventually(fed.quiet)
+        assert await fed.propagation() == {"m1": "OK", "m2": "OK"}

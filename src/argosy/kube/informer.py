@@ -107,6 +107,7 @@ class Informer(Cache[T]):
         self.tried = asyncio.Event()
         #: Monotonic time of the last sign of life: a list, an event, a bookmark, a stream opened or ended normally.
         self.last_event = 0.0
+        self._made_at = clock.monotonic()
         #: Lists read so far, the first included.
         self.lists = 0
         #: Why the last list or watch failed; None while all is well.
@@ -155,6 +156,16 @@ class Informer(Cache[T]):
         if self._unreachable_since is None or self._is_steady:
             return 0.0
         return clock.monotonic() - self._unreachable_since
+
+    @property
+    def silent_for(self) -> float:
+        """For how many seconds nothing was heard, all its life at the most."""
+        return clock.monotonic() - max(self.last_event, self._made_at)
+
+    @property
+    def is_unserved(self) -> bool:
+        """Whether the server said last that it does not serve the kind."""
+        return self.last_error == _UNSERVED
 
     @property
     def is_followed(self) -> bool:

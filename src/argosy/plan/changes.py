@@ -3,14 +3,14 @@
 A path is a tuple of steps, `.key` or `[name]`; its text is what users read.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from msgspec import UNSET
 
 from argosy.plan.fields import Json, equal
 
-__all__ = ["Path", "changes", "is_secret", "put", "text"]
+__all__ = ["Path", "at", "changes", "is_secret", "put", "text"]
 
 Path = tuple[str, ...]
 
@@ -59,26 +59,44 @@ def text(path: Path) -> str:
     return "".join(path).removeprefix(".")
 
 
-def put(node: Any, path: Path, value: Any) -> Any:
-    """The object with the value at the path, or without it if that is UNSET; the same object if it has no such place."""
-    if not path:
-        return value
-    step, *rest = path
-    if step.startswith("."):
-        if not isinstance(node, dict):
-            return node
-        key = step[1:]
-        changed = put(node.get(key, {} if rest else UNSET), tuple(rest), value)
-        others = {name: each for name, each in node.items() if name != key or changed is not UNSET}
-        return others if changed is UNSET else {**others, key: changed}
-    if not isinstance(node, list):
-        return node
-    found = [number for number, each in enumerate(node) if _is_named(each, step)]
-    if not found:
-        return node if rest or value is UNSET else [*node, value]
-    changed = put(node[found[0]], tuple(rest), value)
-    return [*node[: found[0]], *([] if changed is UNSET else [changed]), *node[found[0] + 1 :]]
+def at(node: Any, path: Path) -> Any:
+    """The value at the path; UNSET if there is none."""
+    for step in path:
+        children = _by_key(node) if step.startswith(".") else _by_name(node)
+        node = (children or {}).get(step, UNSET)
+    return node
 
 
-def _is_named(item: Any, step: str) -> bool:
-    return isinstance(item, dict) and f"[{item.get('name')}]" == step
+def put(node: Any, values: Iterable[tuple[Path, Any]]) -> Any:
+    """The object with each value at its path, or without it if that is UNSET; places that it does not have are left out.
+
+    All are put in one walk: each put for itself would copy a large map as often as it is changed.
+    """
+    inside: dict[str, list[tuple[Path, Any]]] = {}
+    for path, value in values:
+        if not path:
+            return value
+        inside.setdefault(path[0], []).append((path[1:], value))
+    if isinstance(node, dict):
+        fields = {step[1:]: each for step, each in inside.items() if step.startswith(".")}
+        changed = {key: _put_into(node.get(key, UNSET), each) for key, each in fields.items()}
+        return {key: value for key, value in {**node, **changed}.items() if value is not UNSET}
+    if isinstance(node, list):
+        items = []
+        for each in node:
+            values = inside.pop(_step_to(each), ())
+            items.append(put(each, values) if values else each)
+        items += [put(UNSET, values) for step, values in inside.items() if step.startswith("[")]
+        return [each for each in items if each is not UNSET]
+    return node
+
+
+def _put_into(child: Any, values: list[tuple[Path, Any]]) -> Any:
+    """Objects on the way to a value are made."""
+    if child is not UNSET or not all(path and path[0].startswith(".") for path, _ in values):
+        return put(child, values)
+    return put({}, values) or UNSET
+
+
+def _step_to(item: Any) -> str:
+    return f"[{item['name']}]" if isinstance(item, dict) and "name" in item else ""

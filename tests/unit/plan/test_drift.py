@@ -13,6 +13,7 @@ from argosy.plan.copies.drift import (
     Changed,
     Drift,
     Since,
+    as_left,
     drift_of,
     keeping,
     left_in,
@@ -35,7 +36,7 @@ def deployment(*, metadata=None, **spec):
 
 
 def found_in(found, wanted):
-    return {each.path: (each.theirs, each.ours) for each in drift_of(found, wanted, left=False).changed}
+    return {each.path: (each.theirs, each.ours) for each in drift_of(found, wanted, secret=False, left=False).changed}
 
 
 class TestFound:
@@ -59,7 +60,7 @@ class TestFound:
 
     def test_a_secrets_values_are_not_told(self):
         mine = {"kind": "Secret", "metadata": {}, "data": {"password": "old"}}
-        drift = drift_of({**mine, "data": {"password": "new"}}, mine, left=False)
+        drift = drift_of({**mine, "data": {"password": "new"}}, mine, secret=True, left=False)
         assert drift.changed == (Changed("data.password"),)
         assert told(noted((), drift, EARLY)[0]) == "data.password was changed"
 
@@ -81,19 +82,31 @@ class TestFound:
         for _ in range(5000):
             deep = [deep]
         mine = deployment(replicas=2)
-        assert drift_of(deployment(replicas=2, x=deep), mine, left=False).changed == (Changed("*"),)
-        assert drift_of({**mine, "metadata": {"labels": 7, "annotations": [1]}}, mine, left=False).changed == (
-            Changed("*"),
-        )
-        [field] = drift_of(deployment(replicas=2, **{"k" * 10**6: "v" * 10**6}), mine, left=False).changed
+        assert drift_of(deployment(replicas=2, x=deep), mine, secret=False, left=False).changed == (Changed("*"),)
+        assert drift_of(
+            {**mine, "metadata": {"labels": 7, "annotations": [1]}}, mine, secret=False, left=False
+        ).changed == (Changed("*"),)
+        [field] = drift_of(deployment(replicas=2, **{"k" * 10**6: "v" * 10**6}), mine, secret=False, left=False).changed
         assert len(field.path) + len(field.theirs) < 500
-        many = drift_of({**mine, **{f"k{number}": 1 for number in range(100)}}, mine, left=False)
+        many = drift_of({**mine, **{f"k{number}": 1 for number in range(100)}}, mine, secret=False, left=False)
         assert many.changed == (Changed("*"),)
 
     def test_without_the_members_answer_only_what_we_state_counts(self):
         desired = deployment(replicas=2)
         found = deployment(replicas=7, strategy="Recreate")
         assert stated_drift(found, desired) == Drift((Changed("spec.replicas", 7, 2),), left=True)
+        found["spec"] |= {f"default{number}": 1 for number in range(100)}
+        assert stated_drift(found, desired) == Drift((Changed("spec.replicas", 7, 2),), left=True)
+
+    def test_what_kind_a_member_says_it_is_does_not_count(self):
+        mine = {"kind": "Secret", "metadata": {}, "data": {"password": "old"}}
+        theirs = {**mine, "kind": "ConfigMap", "data": {"password": "new"}}
+        assert drift_of(theirs, {**mine, "kind": "ConfigMap"}, secret=True, left=True).changed == (
+            Changed("data.password"),
+        )
+        left = Since(reports=True, left=(DriftedField("data.password", EARLY, "new", "old", left=True),))
+        assert keeping(mine, theirs, {**mine, "kind": "ConfigMap"}, left) == mine
+        assert keeping(mine, theirs, mine, Since(unchanged=True, reports=True)) == {**mine, "data": theirs["data"]}
 
 
 class TestOnRecord:
@@ -135,7 +148,7 @@ class TestLeft:
     THEIRS = deployment(replicas=7, image="a", containers=[{"name": "main", "image": "evil"}])
 
     def left(self):
-        return Since(reports=True, left=noted((), drift_of(self.THEIRS, self.WAS, left=True), EARLY))
+        return Since(reports=True, left=noted((), drift_of(self.THEIRS, self.WAS, secret=False, left=True), EARLY))
 
     def test_a_change_of_something_else_keeps_it(self):
         wanted = {**self.WAS, "spec": {**self.WAS["spec"], "image": "b"}}
@@ -145,9 +158,29 @@ class TestLeft:
         wanted = {**self.WAS, "spec": {**self.WAS["spec"], "replicas": 3}}
         assert keeping(wanted, self.THEIRS, wanted, self.left())["spec"] == {**self.THEIRS["spec"], "replicas": 3}
 
+    def test_many_changes_in_one_part_stay_until_something_is_changed_in_that_part(self):
+        was = {"kind": "ConfigMap", "metadata": {"name": "web"}, "data": {f"k{number}": "a" for number in range(40)}}
+        theirs = {**was, "data": dict.fromkeys(was["data"], "b")}
+        left = noted((), drift_of(theirs, was, secret=False, left=True), EARLY)
+        assert [each.path for each in left] == ["data"]
+        since = Since(reports=True, left=left)
+        assert keeping({**was, "immutable": True}, theirs, was, since) == {**theirs, "immutable": True}
+        wanted = {**was, "data": {**was["data"], "k1": "c"}}
+        assert keeping(wanted, theirs, wanted, since) == wanted
+
+    def test_nothing_is_made_of_what_the_member_alone_has(self):
+        wanted = {**self.WAS, "spec": {**self.WAS["spec"], "more": [{"name": "x", "a": 1}], "other": {"a": {"b": 1}}}}
+        theirs = {**wanted, "spec": {**wanted["spec"], "more": [{"name": "x", "a": 2}], "other": {"a": {}}}}
+        assert keeping(self.WAS, theirs, wanted, Since(unchanged=True, reports=True)) == self.WAS
+
+    def test_a_long_value_is_not_known_from_what_is_told_of_it(self):
+        was, theirs = deployment(text="a", replicas=2), deployment(text="L" * 500, replicas=7)
+        left = noted((), drift_of(theirs, was, secret=False, left=True), EARLY)
+        assert as_left(was, PropagationEntry("m1", "OK", drift=left)) == deployment(text="a", replicas=7)
+
     def test_a_secret_becomes_as_it_is_wanted(self):
         was, theirs = ({"kind": "Secret", "metadata": {}, "data": {"a": each}} for each in ("old", "evil"))
-        left = noted((), drift_of(theirs, was, left=True), EARLY)
+        left = noted((), drift_of(theirs, was, secret=True, left=True), EARLY)
         wanted = {**was, "data": {"a": "old", "b": "new"}}
         assert keeping(wanted, theirs, wanted, Since(reports=True, left=left)) == wanted
 
@@ -169,9 +202,7 @@ JSON = st.recursive(
 
 @given(st.dictionaries(st.sampled_from("pqr"), JSON), st.dictionaries(st.sampled_from("pqr"), JSON))
 def test_changes_lead_from_one_object_to_the_other(old, new):
-    made = old
-    for path, _, value in changes.changes(old, new):
-        made = changes.put(made, path, value)
+    made = changes.put(old, ((path, value) for path, _, value in changes.changes(old, new)))
     assert list(changes.changes(_sorted(made), _sorted(new))) == []
 
 

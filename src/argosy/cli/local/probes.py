@@ -31,8 +31,7 @@ class Probes:
             "Time in which the event loop did not turn for so long that nobody was answered.",
             registry=self._registry,
         )
-        if election is not None:
-            self._registry.register(_Lease(election))
+        self._registry.register(_Lease(election))
         self._runner: web.AppRunner | None = None
 
     async def open(self, address: str, port: int) -> None:
@@ -86,18 +85,24 @@ class Probes:
 
 
 class _Lease(Collector):
-    """Of every process, also those that wait: whether nobody leads is seen in all of them together."""
+    """Of every process, also those that wait: whether nobody leads is seen in all of them together.
 
-    def __init__(self, election: ShardElection):
+    One that needs no lease always leads.
+    """
+
+    def __init__(self, election: ShardElection | None):
         self._election = election
 
     def collect(self) -> Iterable[Metric]:
         held = GaugeMetricFamily("argosy_lease_held", "1 while this process holds the lease.", labels=["lease"])
-        held.add_metric([self._election.lease], int(self._election.held))
+        lease, leads, failed = "", True, 0
+        if self._election is not None:
+            lease, leads, failed = self._election.lease, self._election.held, self._election.failures
+        held.add_metric([lease], int(leads))
         failures = CounterMetricFamily(
             "argosy_lease_failures",
             "Attempts to take or renew the lease that failed, not because another process holds it.",
             labels=["lease"],
         )
-        failures.add_metric([self._election.lease], self._election.failures)
+        failures.add_metric([lease], failed)
         return (held, failures)

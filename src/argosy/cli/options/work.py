@@ -31,7 +31,10 @@ _DELAY, _EXCLUDE, _KATALYST = (
 )
 
 Workers = Annotated[
-    int, typer.Option(_WORKERS, min=1, max=1000, help="How many objects a loop works on at once. KubeAdmiral: 1.")
+    int,
+    typer.Option(
+        _WORKERS, min=1, max=1000, help="How many objects federate and dispatch work on at once, each. KubeAdmiral: 1."
+    ),
 ]
 ApiQps = Annotated[float, typer.Option(_QPS, min=1, help="Requests a second to each member.")]
 ApiBurst = Annotated[

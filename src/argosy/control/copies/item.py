@@ -1,6 +1,7 @@
 """Item: one federated object during a pass of dispatch, with what is computed once for all its clusters."""
 
-from typing import Any, NamedTuple
+import re
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -15,6 +16,9 @@ from argosy.plan.copies.held_copies import HeldCopies, held_copies
 from argosy.plan.copies.identity import Refusal, Subject, refusal, subject_of
 
 __all__ = ["Item", "Nobodys", "item_of"]
+
+#: As a number it fits into 64 bits. In a member, anything may be written there.
+_GENERATION: Final = re.compile("[0-9]{1,18}")
 
 
 class Item(NamedTuple):
@@ -69,8 +73,10 @@ class Item(NamedTuple):
         if then is None or then == str(template["metadata"].get("generation")):
             same = record.digest == self.digest(cluster)
             return drift.Since(same, same, reports, left)
+        if not _GENERATION.fullmatch(then):  # nobody's source had that
+            return drift.Since(reports=reports, left=left)
         # As it was when the source was of the generation that the copy is of, but for the generation.
-        as_then = {**template, "metadata": {**template["metadata"], "generation": int(then) if then.isdecimal() else 0}}
+        as_then = {**template, "metadata": {**template["metadata"], "generation": int(then)}}
         unchanged = record.digest == digest(template_digest(as_then), self.patches(cluster), self.annotations)
         return drift.Since(unchanged, False, reports, left)
 

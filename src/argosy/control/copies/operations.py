@@ -31,6 +31,7 @@ from argosy.kube.errors import (
     TransportError,
 )
 from argosy.kube.objects import DecodeError, Metadata, Partial, decode, encode, join_key, split_key
+from argosy.plan.changes import is_secret
 from argosy.plan.copies import drift
 from argosy.plan.copies.drift import Drift, Since
 from argosy.plan.copies.render import RenderError, adopted, orphaned
@@ -251,8 +252,10 @@ class Operations:
                 raise
             self._collector.remember(member.name, config.name, raw)
             found, now = drift.NONE, _read_back(raw) if looks else None
-            if now is not None:
-                found = _left(now, answered, wanted) if since.keeps else drift.drift_of(present, now, left=False)
+            if now is not None and since.keeps:
+                found = _left(now, answered, wanted)
+            elif now is not None:
+                found = drift.drift_of(present, now, secret=is_secret(wanted), left=False)
             return Applied(Propagation.OK, decode(raw, Partial).metadata, wrote="update", drift=found)
         return Applied(Propagation.UPDATE_FAILED, error="the object keeps changing while it is being updated")
 
@@ -361,7 +364,9 @@ async def _put(config: FederatedTypeConfig, obj: bytes, client: Client) -> bytes
 
 def _left(copy: Object, answered: Object | None, wanted: Object) -> Drift:
     """What a copy has that is not ours. `answered` is what the member would make of the object that is wanted, if it says."""
-    return drift.stated_drift(copy, wanted) if answered is None else drift.drift_of(copy, answered, left=True)
+    if answered is None:
+        return drift.stated_drift(copy, wanted)
+    return drift.drift_of(copy, answered, secret=is_secret(wanted), left=True)
 
 
 def _read_back(raw: bytes) -> Object | None:

@@ -51,6 +51,7 @@ _RESOURCES = {
         resources.CLUSTER_OVERRIDE_POLICIES,
     )
 }
+_OVERRIDES = (resources.OVERRIDE_POLICIES, resources.CLUSTER_OVERRIDE_POLICIES)
 
 
 class PolicyUses:
@@ -74,9 +75,10 @@ class PolicyUses:
         return Counter(own) + self._peers.uses_of(f"{policy.plural}/{policy.name}")
 
     def all(self) -> Iterator[tuple[PolicyKey, int]]:
-        """Those that are used at all, here."""
+        """Those that there are, and that are used at all, here. Anybody may name what does not exist."""
         for policy in list(self._uses):
-            yield policy, sum(self.of(policy).values())
+            if self._exists(policy):
+                yield policy, sum(self.of(policy).values())
 
     def by_kinds(self, kinds: Collection[str]) -> Iterator[PolicyKey]:
         """Those that objects of these kinds name, here."""
@@ -84,7 +86,15 @@ class PolicyUses:
 
     def of_cluster_scoped(self) -> dict[str, KindUse]:
         """Of our own objects, as other shards are told: by `plural/name`."""
-        return {f"{each.plural}/{each.name}": uses for each, uses in self._uses.items() if not each.namespace}
+        return {
+            f"{each.plural}/{each.name}": uses
+            for each, uses in self._uses.items()
+            if not each.namespace and self._exists(each)
+        }
+
+    def _exists(self, policy: PolicyKey) -> bool:
+        cached = self._caches.overrides if policy.resource in _OVERRIDES else self._caches.policies
+        return cached[bool(policy.namespace)].get(policy.key) is not None
 
     def _elsewhere(self, names: Collection[str]) -> None:
         for name in names:

@@ -19,9 +19,26 @@ from argosy.kube import clock
 from argosy.kube.client import Client, Patch
 from argosy.kube.errors import AlreadyExists, ApiError, NotFound, TransportError
 
-__all__ = ["ReservationPublisher"]
+__all__ = ["ReservationPublisher", "encoded_uses"]
 
 log = logging.getLogger(__name__)
+
+#: Uses are for people: reservations have to fit beside them, into the one MiB of a ConfigMap.
+_MOST_BYTES_OF_USES = 2**18
+
+
+def encoded_uses(uses: Amounts) -> bytes:
+    """Those of the policies that are used most, if all take too much room."""
+    encoded = msgspec.json.encode(uses, order="deterministic")
+    if len(encoded) <= _MOST_BYTES_OF_USES:
+        return encoded
+    room, told = _MOST_BYTES_OF_USES, {}
+    for policy, kinds in sorted(uses.items(), key=lambda each: (-sum(each[1].values()), each[0])):
+        room -= len(msgspec.json.encode({policy: kinds}))
+        if room < 0:
+            break
+        told[policy] = kinds
+    return msgspec.json.encode(told, order="deterministic")
 
 
 class ReservationPublisher:
@@ -84,7 +101,7 @@ class ReservationPublisher:
         content = msgspec.json.encode(self._own(), order="deterministic")
         now = self._clock()
         fresh = content == b"{}" or now - self._published_at < self._timings.reservations_kept / 3
-        uses = msgspec.json.encode(self._uses(), order="deterministic")
+        uses = encoded_uses(self._uses())
         told = uses == self._published_uses or now - self._published_at < self._timings.policy_counts
         if content == self._published and fresh and told:
             return

@@ -23,7 +23,7 @@ async def measure(context: ControllerContext, loops: Iterable[Loop[Any]]) -> Non
         for loop in loops:
             metrics.queue_length.labels(loop.name).set(len(loop.queue))
             metrics.queue_age.labels(loop.name).set(loop.queue.oldest_age())
-        _watches(context, now)
+        _watches(context)
         _silence(context)
         _plugins(context)
         snapshot = context.fleet.snapshot
@@ -31,10 +31,13 @@ async def measure(context: ControllerContext, loops: Iterable[Loop[Any]]) -> Non
         metrics.clusters.labels("ready").set(int(snapshot.ready.sum()))
 
 
-def _watches(context: ControllerContext, now: float) -> None:
+def _watches(context: ControllerContext) -> None:
+    """Of members that answer. What a member does not serve cannot be watched there."""
+    answering = {cluster.name for cluster in context.caches.clusters.values() if cluster.silent_since is None}
     oldest: dict[str, float] = {}
     for (cluster, _), informer in context.collector.informers().items():
-        oldest[cluster] = max(oldest.get(cluster, 0.0), now - informer.last_event)
+        if cluster in answering and not informer.is_unserved:
+            oldest[cluster] = max(oldest.get(cluster, 0.0), informer.silent_for)
     context.metrics.watch_age.clear()  # clusters come and go
     for cluster, age in oldest.items():
         context.metrics.watch_age.labels(cluster).set(age)

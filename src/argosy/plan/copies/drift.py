@@ -5,7 +5,8 @@ Defaults, what webhooks add and what members retain are in both, and so no drift
 federated object, where it is written together with what is written anyway.
 """
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 from typing import Any, Final
 
@@ -42,8 +43,14 @@ _MOST: Final = 16
 _MOST_ALTOGETHER: Final = 256
 #: The encoded value; a longer one is told by its beginning and its digest.
 _LONGEST_VALUE: Final = 160
+_SHORTENED: Final = re.compile(r"… \(\d+ bytes, [0-9a-f]{12}\)\Z")
 _LONGEST_TOLD: Final = 60
 _LONGEST_PATH: Final = 200
+#: A longer path is told, and not looked up: the work for a copy grows with its size alone.
+_LONGEST_KEPT: Final = 1000
+#: Deeper parts count as a whole.
+_DEEPEST: Final = 16
+_NO_FIELDS: Final = ("apiVersion", "kind", "status")
 _METADATA: Final = ("labels", "annotations", "finalizers", "ownerReferences")
 
 
@@ -94,34 +101,44 @@ def reports(annotations: Mapping[str, str]) -> bool:
     return annotations.get(keys.DRIFT_CORRECTION) == keys.REPORT
 
 
-def drift_of(found: Json, wanted: Json, *, left: bool) -> Drift:
+def drift_of(found: Json, wanted: Json, *, secret: bool, left: bool) -> Drift:
     """`wanted` is the copy as the member has it, or would have it, when it is as wanted. It is short, whatever a member says."""
+    return _drift(found, wanted, secret, left, stated=False)
+
+
+def stated_drift(found: Json, desired: Json) -> Drift:
+    """Where the member does not say what it would make of the rendered object: only fields that this states can be compared."""
+    return _drift(found, desired, is_secret(desired), left=True, stated=True)
+
+
+def _drift(found: Json, wanted: Json, secret: bool, left: bool, stated: bool) -> Drift:
     try:
-        changed = tuple(_changed(_content(found), _content(wanted), is_secret(wanted)))
+        old, new = _content(found), _content(wanted)
+        differing = changes.changes(old, new, _DEEPEST)
+        parts = _parts([path for path, _, ours in differing if ours is not UNSET or not stated])
+        changed = [
+            Changed(_named(path))
+            if secret
+            else Changed(_named(path), *(_short(changes.at(each, path)) for each in (old, new)))
+            for path in parts
+        ]
     except MISSHAPEN:
-        changed = (Changed(_MANY),)
-    return Drift(changed if len(changed) <= _MOST else (Changed(_MANY),), left)
+        changed = [Changed(_MANY)]
+    return Drift(tuple(changed), left) if len(changed) <= _MOST else Drift((Changed(_MANY),), left)
 
 
-def _changed(found: Json, wanted: Json, secret: bool) -> Iterator[Changed]:
-    listed = list(changes.changes(found, wanted))
-    depth = max((len(path) for path, _, _ in listed), default=0)
-    while len(listed) > _MOST and depth > 1:  # several in one part are told as that part
+def _parts(paths: list[changes.Path]) -> list[changes.Path]:
+    """Few paths; several in one part are told as that part."""
+    depth = max(map(len, paths), default=0)
+    while len(paths) > _MOST and depth > 1:
         depth -= 1
-        listed = list(changes.changes(found, wanted, depth))
-    for path, theirs, ours in listed:
-        yield Changed(_named(path)) if secret else Changed(_named(path), _short(theirs), _short(ours))
+        paths = list(dict.fromkeys(path[:depth] for path in paths))
+    return paths
 
 
 def _named(path: changes.Path) -> str:
     text = changes.text(path)
     return text if len(text) <= _LONGEST_PATH else f"{text[:_LONGEST_PATH]}… ({_digest(text.encode())})"
-
-
-def stated_drift(found: Json, desired: Json) -> Drift:
-    """Where the member does not say what it would make of the rendered object: only fields that this states can be compared."""
-    drift = drift_of(found, desired, left=True)
-    return Drift(tuple(each for each in drift.changed if each.ours is not UNSET or is_secret(desired)), left=True)
 
 
 def keeping(desired: Json, found: Json, wanted: Json, since: Since) -> Json:
@@ -133,19 +150,39 @@ def keeping(desired: Json, found: Json, wanted: Json, since: Since) -> Json:
 
 
 def _keeping(desired: Json, found: Json, wanted: Json, since: Since) -> Json:
+    new = _content(wanted)
+    differing = changes.changes(_content(found), new, _DEEPEST)
+    if since.unchanged:
+        return _put(desired, ((path, theirs) for path, theirs, _ in differing))
+    if is_secret(desired):
+        return desired
     known = {each.path: each for each in since.left}
-    for path, theirs, ours in changes.changes(_content(found), _content(wanted)):
-        before = known.get(_named(path))
-        same = before is not None and not is_secret(wanted) and before.ours == _short(ours)
-        if since.unchanged or same:
-            desired = changes.put(desired, path, theirs)
-    return desired
+    stays: dict[changes.Path, bool] = {}
+    return _put(desired, ((path, theirs) for path, theirs, _ in differing if _stays(path, new, known, stays)))
+
+
+def _put(desired: Json, values: Iterable[tuple[changes.Path, Any]]) -> Json:
+    result: Json = changes.put(desired, values)
+    return result
+
+
+def _stays(
+    path: changes.Path, wanted: Json, known: Mapping[str, DriftedField], stays: dict[changes.Path, bool]
+) -> bool:
+    """Whether it, or else the smallest part with it, is on record, and what is wanted there is what was wanted then."""
+    if path not in stays:
+        before = known.get(_named(path)) if sum(map(len, path)) <= _LONGEST_KEPT else None
+        if before is not None:
+            stays[path] = before.ours == _short(changes.at(wanted, path))
+        else:
+            stays[path] = len(path) > 1 and _stays(path[:-1], wanted, known, stays)
+    return stays[path]
 
 
 def _content(obj: Json) -> Json:
     metadata = {key: value for key, value in obj["metadata"].items() if key in _METADATA and value}
     metadata["annotations"] = without_annotations(metadata.get("annotations"), keys.SOURCE_GENERATION)
-    return {**{key: value for key, value in obj.items() if key != "status"}, "metadata": metadata}
+    return {**{key: value for key, value in obj.items() if key not in _NO_FIELDS}, "metadata": metadata}
 
 
 def _short(value: Any) -> Any:
@@ -157,6 +194,10 @@ def _short(value: Any) -> Any:
         return value
     beginning = encoded[: _LONGEST_VALUE // 2].decode(errors="ignore")
     return f"{beginning}… ({len(encoded)} bytes, {_digest(encoded)})"
+
+
+def _is_shortened(value: Any) -> bool:
+    return isinstance(value, str) and _SHORTENED.search(value) is not None
 
 
 def _digest(content: bytes) -> str:
@@ -201,9 +242,9 @@ def within_bounds(entries: tuple[PropagationEntry, ...]) -> tuple[PropagationEnt
 
 
 def as_left(desired: Json, record: PropagationEntry | None) -> Json:
-    """What is wanted of a copy whose changed fields are left: with their values, where these are simple ones."""
+    """What is wanted of a copy whose changed fields are left: with their values, where these are on record."""
     for each in left_in(record):
-        if each.theirs is not UNSET and fields.get(desired, each.path) == each.ours:
+        if each.theirs is not UNSET and not _is_shortened(each.theirs) and fields.get(desired, each.path) == each.ours:
             desired = fields.put(desired, each.path, each.theirs)
     return desired
 
