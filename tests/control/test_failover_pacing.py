@@ -6,11 +6,13 @@ import msgspec
 import pytest
 
 from argosy.api import keys, resources
+from argosy.api.shards import Shard
 from argosy.control.options import Options
 from argosy.plan.brake.limits import Limits
 from argosy.plan.failover.pacing import ZONE_LABEL, Pacing
+from tests.control.test_shards import ShardedFederation
 from tests.harness.eventually import eventually, holds
-from tests.harness.federation import DEPLOYMENTS, WATCHFUL, Federation, add_node, federation
+from tests.harness.federation import DEPLOYMENTS, NAMESPACES, WATCHFUL, Federation, add_node, federation
 from tests.harness.user import deployment, weights
 
 #: A minute is four seconds.
@@ -198,6 +200,31 @@ async def test_what_left_counts_in_the_zone_that_its_cluster_has_also_after_a_re
         await holds(lambda: _placed(fed, "m3", 6), 4.0)
         await fed.client.patch(resources.FEDERATED_CLUSTERS, "m3", {"metadata": {"labels": {ZONE_LABEL: "d"}}})
         await holds(lambda: _placed(fed, "m3", 6), 4.0)
+
+
+async def test_each_shard_paces_and_shows_its_own():
+    fed = ShardedFederation(3, 2, paced(0.01, least=4))
+    fed.timings = msgspec.structs.replace(TIMINGS, failover_window=600.0)
+    namespaces = ("shop", "default")
+    assert [Shard(0, 2).owns(name) for name in namespaces] == [True, False]
+    async with fed:
+        await fed.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
+        for namespace in namespaces:
+            await fed.policy(namespace=namespace, **_first("m3"))
+            for number in range(6):
+                await fed.deploy(f"web-{number}", 1, namespace=namespace)
+        await eventually(lambda: _placed(fed, "m3", 12), why="all is there")
+        await fed.settled()
+        await fed.servers["m3"].stop()
+
+        def waiting() -> list[float | None]:
+            each = {"cluster": "m3"}
+            return [
+                manager.metrics.registry.get_sample_value("argosy_failover_waiting", each) for manager in fed.managers
+            ]
+
+        await eventually(lambda: waiting() == [4, 4], why="each lets two of the four go")
+        assert await placed_in(fed, "m3") == 8
 
 
 async def test_a_cluster_that_is_gone_leaves_no_gauge_behind():
