@@ -6,11 +6,13 @@ import msgspec
 import pytest
 
 from argosy.api import keys, resources
+from argosy.api.shards import Shard
 from argosy.control.options import Options
 from argosy.plan.brake.limits import Limits
 from argosy.plan.failover.pacing import ZONE_LABEL, Pacing
+from tests.control.test_shards import ShardedFederation
 from tests.harness.eventually import eventually, holds
-from tests.harness.federation import DEPLOYMENTS, WATCHFUL, Federation, add_node, federation
+from tests.harness.federation import DEPLOYMENTS, NAMESPACES, WATCHFUL, Federation, add_node, federation
 from tests.harness.user import deployment, weights
 
 #: A minute is four seconds.
@@ -131,6 +133,120 @@ async def test_it_stops_where_there_is_no_room_says_so_and_goes_on_when_there_is
         await eventually(lambda: _divided(fed, {"m1": 8}), why="there is room")
 
 
+async def test_what_leaves_one_failed_cluster_counts_although_it_may_not_leave_another():
+    async with federation(6, timings=TIMINGS, options=paced(0.01)) as fed:
+        for name, zone in (("m1", "a"), ("m3", "b")):
+            await fed.client.patch(resources.FEDERATED_CLUSTERS, name, {"metadata": {"labels": {ZONE_LABEL: zone}}})
+        first = [{"cluster": name, "preferences": {"priority": 9}} for name in ("m1", "m3")]
+        others = [{"cluster": name} for name in ("m2", "m4", "m5")]
+        both = {"schedulingMode": "Duplicate", "maxClusters": 2, "placement": [*first, *others]}
+        await deployed(fed, ["alone"], "one", **_first("m3", "m2"))
+        await deployed(fed, [f"web-{n}" for n in range(5)], "two", **both)
+        await fed.servers["m3"].stop()
+        await eventually(lambda: _placed(fed, "m3", 5), why="one has left zone b")
+        await fed.servers["m1"].stop()
+        await eventually(lambda: _placed(fed, "m1", 4), why="one has left zone a")
+        await holds(lambda: _placed(fed, "m1", 4), MINUTE / 2)
+
+
+async def test_who_found_no_room_leaves_at_the_pace_when_there_is():
+    async with federation(2, timings=TIMINGS, options=paced(0.01), cpus=(1, 32)) as fed:
+        await fed.policy(schedulingMode="Divide", placement=[{"cluster": "m2", "preferences": {"weight": 1}}])
+        for number in range(4):
+            manifest = deployment(f"web-{number}", 4, "policy")
+            manifest["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "2"}}
+            await fed.client.create(DEPLOYMENTS, manifest)
+        await eventually(fed.quiet)
+        both = [{"cluster": name, "preferences": {"weight": 1}} for name in ("m1", "m2")]
+        await fed.client.patch(resources.PROPAGATION_POLICIES, "policy", {"spec": {"placement": both}}, "default")
+        await eventually(fed.quiet)
+        await fed.servers["m2"].close_door()
+        await eventually(lambda: _failed(fed, "m2"))
+        await asyncio.sleep(2 * MINUTE)
+        assert await placed_in(fed, "m2") == 4
+        await add_node(fed.member("m1"), "another", cpu=64)
+        await eventually(lambda: _placed(fed, "m2", 3), why="there is room")
+        await holds(lambda: _placed(fed, "m2", 3), MINUTE / 2)
+        await eventually(lambda: _empty(fed, "m2"), why="the others follow")
+
+
+async def test_nobody_asks_again_while_failover_is_suspended_and_its_end_wakes_all():
+    timings = msgspec.structs.replace(TIMINGS, failover_window=10.0)
+    async with federation(3, timings=timings, options=paced(0.25)) as fed:
+        await deployed(fed, [f"web-{n}" for n in range(8)], "policy", **_first("m3"))
+        await fed.servers["m3"].close_door()
+        await eventually(lambda: _placed(fed, "m3", 6), why="a quarter has left")
+        await fed.servers["m2"].close_door()
+        await eventually(lambda: _told(fed, "m3", "failover is suspended"))
+        await asyncio.sleep(15.0)
+        before = _passes(fed)
+        await asyncio.sleep(60.0)
+        assert _passes(fed) == before
+        await fed.servers["m2"].open_door()
+        await eventually(lambda: _empty(fed, "m3"), why="it goes on")
+
+
+async def test_what_left_counts_in_the_zone_that_its_cluster_has_also_after_a_restart():
+    """The zone may be known later than what left."""
+    timings = msgspec.structs.replace(TIMINGS, failover_window=60.0)
+    async with federation(3, timings=timings, options=paced(0.01, least=2)) as fed:
+        for name, zone in (("m1", "a"), ("m2", "b"), ("m3", "c")):
+            await fed.client.patch(resources.FEDERATED_CLUSTERS, name, {"metadata": {"labels": {ZONE_LABEL: zone}}})
+        await deployed(fed, [f"web-{n}" for n in range(8)], "policy", **_first("m3"))
+        await fed.servers["m3"].stop()
+        await eventually(lambda: _placed(fed, "m3", 6), why="two have left")
+        await fed.stop_controllers()
+        await fed.start_controllers()
+        await holds(lambda: _placed(fed, "m3", 6), 4.0)
+        await fed.client.patch(resources.FEDERATED_CLUSTERS, "m3", {"metadata": {"labels": {ZONE_LABEL: "d"}}})
+        await holds(lambda: _placed(fed, "m3", 6), 4.0)
+
+
+async def test_each_shard_paces_and_shows_its_own():
+    fed = ShardedFederation(3, 2, paced(0.01, least=4))
+    fed.timings = msgspec.structs.replace(TIMINGS, failover_window=600.0)
+    namespaces = ("shop", "default")
+    assert [Shard(0, 2).owns(name) for name in namespaces] == [True, False]
+    async with fed:
+        await fed.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
+        for namespace in namespaces:
+            await fed.policy(namespace=namespace, **_first("m3"))
+            for number in range(6):
+                await fed.deploy(f"web-{number}", 1, namespace=namespace)
+        await eventually(lambda: _placed(fed, "m3", 12), why="all is there")
+        await fed.settled()
+        await fed.servers["m3"].stop()
+
+        def waiting() -> list[float | None]:
+            each = {"cluster": "m3"}
+            return [
+                manager.metrics.registry.get_sample_value("argosy_failover_waiting", each) for manager in fed.managers
+            ]
+
+        await eventually(lambda: waiting() == [4, 4], why="each lets two of the four go")
+        assert await placed_in(fed, "m3") == 8
+
+
+async def test_a_cluster_that_is_gone_leaves_no_gauge_behind():
+    async with federation(3, timings=TIMINGS, options=paced(0.01)) as fed:
+        await deployed(fed, [f"web-{n}" for n in range(4)], "policy", **_first("m3"))
+        await fed.servers["m3"].stop()
+        await eventually(lambda: _told(fed, "m3", "wait for their turn"))
+        await asyncio.sleep(1.5)
+        assert fed.manager is not None
+        value = fed.manager.metrics.registry.get_sample_value
+        assert value("argosy_failover_waiting", {"cluster": "m3"}) == 3
+        await fed.servers["m2"].stop()
+        await eventually(lambda: _told(fed, "m3", "failover is suspended"))
+        assert value("argosy_failover_suspended") == 1
+        for name in ("m2", "m3"):
+            await fed.client.patch(resources.FEDERATED_CLUSTERS, name, {"metadata": {"finalizers": None}})
+            await fed.client.delete(resources.FEDERATED_CLUSTERS, name)
+        await asyncio.sleep(3.0)
+        assert value("argosy_failover_waiting", {"cluster": "m3"}) is None
+        assert value("argosy_failover_suspended") == 0
+
+
 @pytest.mark.parametrize("inside", [True, False], ids=["in-it", "elsewhere"])
 async def test_healthy_clusters_start_what_is_lost_and_stop_nothing(inside: bool):
     """Also where the policy lets replicas move, and the weights follow what is free."""
@@ -165,6 +281,11 @@ def _first(name: str, *others: str) -> dict:
     others = others or tuple(each for each in ("m1", "m2", "m3") if each != name)
     placement = [{"cluster": name, "preferences": {"priority": 9}}, *({"cluster": each} for each in others)]
     return {"schedulingMode": "Duplicate", "maxClusters": 1, "placement": placement}
+
+
+def _passes(fed: Federation) -> float:
+    assert fed.manager is not None
+    return fed.manager.metrics.registry.get_sample_value("argosy_reconcile_seconds_count", {"loop": "federate"}) or 0.0
 
 
 async def _is(fed: Federation, name: str, text: str) -> bool:

@@ -8,7 +8,7 @@ from argosy.api import keys, resources
 from argosy.control.caches.objectkeys import SourceKey
 from tests.control.test_rules import Writes, settled
 from tests.harness.eventually import eventually
-from tests.harness.federation import DEPLOYMENTS, QUICK, Federation, federation
+from tests.harness.federation import DEPLOYMENTS, QUICK, Federation, add_node, federation
 from tests.harness.user import deployment
 
 PATIENT = msgspec.structs.replace(QUICK, failover_after=0.0, failback_after=0.0)
@@ -88,6 +88,25 @@ async def test_who_is_in_the_cluster_goes_first():
         assert next(key for key in order if key.type == "deployments.apps") == SourceKey(
             "deployments.apps", "default/web-1"
         )
+
+
+async def test_a_restart_moves_no_replicas_because_the_last_decision_changed_nothing():
+    async with federation(3, cpus=(16, 16, 16)) as fed:
+        moves = {"reschedulePolicy": {"replicaRescheduling": {"avoidDisruption": False}}}
+        await fed.policy(schedulingMode="Divide", **moves)
+        await fed.deploy(replicas=9)
+        await eventually(fed.quiet)
+        before = await fed.replicas()
+        await tainted(fed, "m3", {"key": "maintenance", "effect": "PreferNoSchedule"})
+        await eventually(fed.quiet, why="it was thought about")
+        assert await fed.replicas() == before
+        await add_node(fed.member("m1"), "another", cpu=200)
+        await eventually(fed.quiet, why="it is known, and moves nothing")
+        writes = FederatedWrites(fed.plane)
+        await fed.stop_controllers()
+        await fed.start_controllers()
+        await eventually(fed.quiet, why="all is known again")
+        assert (writes.names, await fed.replicas()) == ([], before)
 
 
 def _in(*names: str) -> list[dict]:

@@ -63,8 +63,8 @@ class Noting:
 class ShardedFederation(Federation):
     """As many managers as there are shards, all of whose writes are noted."""
 
-    def __init__(self, members: int, shards: int):
-        super().__init__(members, timings=PATIENT)
+    def __init__(self, members: int, shards: int, options: Options | None = None):
+        super().__init__(members, timings=PATIENT, options=options or Options())
         self.shards = shards
         self.managers: list[Manager] = []
         self.notes: list[Note] = []
@@ -95,7 +95,8 @@ class ShardedFederation(Federation):
             return self._noting(shard, name, connect_to(name, connection, challenge))
 
         client = self._noting(shard, "", self.plane.client())
-        return Manager(client, options=Options(shard=shard), timings=self.timings, connect=connect)
+        options = msgspec.structs.replace(self.options, shard=shard)
+        return Manager(client, options=options, timings=self.timings, connect=connect)
 
     def _noting(self, shard: Shard, cluster: str, client: Client) -> Client:
         return Client(Noting(client.transport, lambda *what: self.notes.append((str(shard), cluster, *what))))

@@ -54,6 +54,7 @@ from argosy.kube.events import EventRecorder
 from argosy.kube.informer import Informer
 from argosy.kube.queue import WorkQueue
 from argosy.kube.supervise import Supervisor
+from argosy.plan.failover.pacing import of_shard
 from argosy.plan.scheduling.profile import Registry
 
 __all__ = ["ControllerContext"]
@@ -108,7 +109,8 @@ class ControllerContext:
         self.uses = PolicyUses(self.caches, self.peers)
         self.publisher = self._publisher()
         self.others = None if shard.is_whole else OtherShards(client, shard, self.caches, self.events, metrics, timings)
-        self.evictions = Evictions(self.caches, self.fleet, options.failover, timings)
+        pacing = of_shard(options.failover, shard.count)
+        self.evictions = Evictions(self.caches, self.fleet, pacing, timings)
         self.done = DoneWork(self.caches, self.collector)
         self.followers = Followers(self.caches, self.brake)
         self.upstream = UpstreamMetrics(metrics, self.caches, self.uses)

@@ -98,6 +98,7 @@ class Failover(Loop[str]):
         cluster = self._caches.clusters.get(name)
         if cluster is None:
             self._doubted.discard(name)
+            self._metrics.failover_suspended.set(bool(self._doubted))
             return None
         now = clock.now()
         unready = failover.unready_of(self._caches.clusters.values())
@@ -106,7 +107,6 @@ class Failover(Loop[str]):
         verdict = failover.verdict(cluster, self._rules, now, watched=watched, doubt=doubt)
         undoubted = failover.verdict(cluster, self._rules, now, watched=watched, doubt=False)
         waiting = self._evictions.waiting[name]
-        self._metrics.failover_waiting.labels(name).set(waiting)
         state = ""
         if doubt and (verdict != undoubted or waiting):
             self._doubted.add(name)

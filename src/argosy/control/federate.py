@@ -432,8 +432,9 @@ class Federate(Loop[SourceKey]):
         self._metrics.scheduling.start()
         self._unplaced.begin(key)
         bound = self._basis.evictions.bound(key)
-        if bound:
-            self.queue.add(key, self._basis.rank(key), self._basis.evictions.pause(bound) + _AFTER_THE_END)
+        pause = self._basis.evictions.pause(bound)
+        if pause is not None:
+            self.queue.add(key, self._basis.rank(key), pause + _AFTER_THE_END)
         try:
             decided = self._suspended.run(key, self._basis.steps(key, source, existing, config, bound))
         except NameTaken as error:
@@ -444,8 +445,7 @@ class Federate(Loop[SourceKey]):
         if decided.unanswered:
             self.queue.add(key, priority=1, after=self._timings.plugin_retry)
         outcome = decided.result
-        if not bound:
-            self._basis.took_turn(key, existing, outcome, config)
+        self._basis.took_turn(key, existing, outcome, config, bound)
         if outcome.until is not None:
             wait = (outcome.until - clock.now()).total_seconds()
             self.queue.add(key, after=min(max(wait, 0.0) + _AFTER_THE_END, self._timings.kind_patience))

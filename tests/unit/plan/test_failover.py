@@ -1,12 +1,15 @@
 """Failed clusters, and workloads that leave them."""
 
 import datetime
+import json
+from typing import Any
 
 from argosy.api import keys
 from argosy.api.clusters import ClusterCondition, ClusterSpec, ClusterStatus, FederatedCluster, Taint
 from argosy.kube.objects import Metadata
 from argosy.plan.failover.failover import Rules, evacuated, rank, unready_of, verdict
-from argosy.plan.failover.pacing import Pacing, are_too_many
+from argosy.plan.failover.pacing import Pacing, are_too_many, most_that_leave, of_shard
+from tests.unit.plan.worlds import World, policy
 
 NOW = datetime.datetime(2026, 1, 1, 12, tzinfo=datetime.UTC)
 RULES = Rules(failover_after=60, failback_after=300)
@@ -107,3 +110,27 @@ def test_who_matters_most_goes_first_and_nobody_before_a_users_own_change() -> N
     assert ranks == sorted(ranks)
     assert len(set(ranks)) == len(ranks)
     assert min(ranks) == rank(10**12) == 1
+
+
+def test_the_number_that_leaves_in_any_case_is_divided_among_shards() -> None:
+    assert [most_that_leave(of_shard(Pacing(least=10), shards), 0) for shards in (1, 2, 3, 64)] == [10, 5, 3, 1]
+    assert of_shard(Pacing(share=0.5), 2).share == 0.5
+
+
+def test_what_may_not_leave_yet_is_not_divided_anew_meanwhile() -> None:
+    """Also if its last decision, on the failure, is to be made again."""
+    moves = {"rescheduleWhen": {}, "replicaRescheduling": {"avoidDisruption": False}}
+
+    def rule(**weights: int) -> Any:
+        placement = [{"cluster": name, "preferences": {"weight": weight}} for name, weight in weights.items()]
+        return policy(placement=placement, reschedulePolicy=moves)
+
+    world = World(policy=rule(m1=1, m2=1, m3=1))
+    world.run()
+    assert world.replicas == {"m1": 2, "m2": 2, "m3": 2}
+    assert world.object is not None
+    annotations = world.object["metadata"]["annotations"]
+    record = {**json.loads(annotations[keys.SCHEDULING_TRIGGERS]), "unanswered": True}
+    annotations[keys.SCHEDULING_TRIGGERS] = json.dumps(record)
+    world.run(policy=rule(m1=4, m2=1, m3=1), bound={"m3"})
+    assert world.replicas == {"m1": 2, "m2": 2, "m3": 2}

@@ -3,6 +3,7 @@
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,6 +19,7 @@ from tests.unit.plan.worlds import DEPLOYMENTS, deployment
 
 EVERYWHERE = policy(schedulingMode="Duplicate", reschedulePolicy=RESCHEDULE_DEFAULTS)
 READS_ZONES = policy(clusterSelector={"zone": "x"}, reschedulePolicy=RESCHEDULE_DEFAULTS)
+MOVING = {**RESCHEDULE_DEFAULTS, "replicaRescheduling": {"avoidDisruption": False}}
 REPELLED, EVICTED = taint("dedicated", effect="NoSchedule"), taint("dedicated", effect="NoExecute")
 
 
@@ -104,6 +106,34 @@ def test_what_is_deferred_is_not_taken_up_by_a_restart_because_the_record_is_beh
     life.restarted()
     assert life.sees(joined).deferred == "clusterJoined:false"
     assert (life.writes, life.clusters) == (2, {"a", "b"})
+
+
+@pytest.mark.parametrize(
+    ("spec", "kept"),
+    [
+        ({}, True),
+        ({"maxClusters": 1}, True),
+        ({"reschedulePolicy": MOVING}, False),
+        ({"schedulingMode": "Duplicate", "reschedulePolicy": MOVING}, True),
+        ({"schedulingMode": "Duplicate", "maxClusters": 1, "reschedulePolicy": MOVING}, False),
+        ({"computePower": {}}, False),
+    ],
+)
+def test_only_what_comes_out_the_same_in_any_case_is_not_on_record(spec, kept):
+    life = Life(policy(**{"reschedulePolicy": RESCHEDULE_DEFAULTS, **spec}))
+    life.sees(fleet("a", "b"))
+    life.sees(fleet("a", cluster("b", taints=[taint("soon", effect="PreferNoSchedule")])))
+    assert (life.writes == 1, life.unwritten is not None) == (kept, kept)
+
+
+def test_a_copy_that_waits_for_a_cluster_to_be_ready_is_decided_on_record():
+    life = Life(EVERYWHERE)
+    life.sees(fleet("a", "b", cluster("c", ready=False)))
+    tainted = cluster("b", taints=[REPELLED])
+    life.sees(fleet("a", tainted, cluster("c", ready=False)))
+    life.restarted()
+    life.sees(fleet("a", tainted, "c"))
+    assert life.clusters == {"a", "b"}, "that it is ready now adds nothing, nor does a restart"
 
 
 members = st.fixed_dictionaries(

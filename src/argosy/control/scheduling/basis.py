@@ -99,6 +99,7 @@ class DecisionBasis:
                 source=source,
                 type_config=config,
                 fleet=fleet,
+                bound=bound,
                 existing=existing,
                 selected=selected,
                 policy=policy,
@@ -121,17 +122,24 @@ class DecisionBasis:
             )
         )
 
-    def took_turn(self, key: SourceKey, existing: Object | None, outcome: Outcome, config: FederatedTypeConfig) -> None:
-        """After a pass over a source that was bound to no cluster."""
-        inside = self.evictions.inside(key)
-        if inside and existing is not None:
+    def took_turn(
+        self,
+        key: SourceKey,
+        existing: Object | None,
+        outcome: Outcome,
+        config: FederatedTypeConfig,
+        bound: Collection[str],
+    ) -> None:
+        """After a pass over a source: it may have left the failed clusters that it was not bound to."""
+        free = self.evictions.inside(key).difference(bound)
+        if free and existing is not None:
             before, after = (
                 current_placement(
                     msgspec.convert({"metadata": each["metadata"], "spec": each["spec"]}, FederatedObject), config
                 )
                 for each in (existing, outcome.object or existing)
             )
-            self.evictions.had_turn(key, inside, leaves(before, after, inside))
+            self.evictions.had_turn(key, leaves(before, after, free))
 
     def is_led(self, key: SourceKey, annotations: Mapping[str, str]) -> bool:
         """Whether a leader asks for an object with these annotations."""

@@ -36,11 +36,11 @@ class Evictions:
         self._fleet = fleet
         self._window = timings.failover_window
         self._counts = Counts()
-        #: By zone: when a copy left it, in the order of time.
+        #: By cluster: when a copy left it, in the order of time. (Zones are looked up when asked: they may not be known yet.)
         self._left: dict[str, deque[float]] = {}
         #: By zone: how many copies it had, and when. Their replacements may be in the same zone.
         self._there: dict[str, tuple[float, int]] = {}
-        #: Objects that had their turn, by failed cluster.
+        #: Objects that left a failed cluster, by cluster. What stays there for lack of room may follow.
         self._had: dict[str, set[SourceKey]] = {}
         #: Where objects wait for their turn.
         self._waiting: dict[SourceKey, frozenset[str]] = {}
@@ -51,10 +51,11 @@ class Evictions:
     @property
     def waiting(self) -> Counter[str]:
         """How many objects wait for their turn to leave each failed cluster."""
-        return Counter(name for clusters in self._waiting.values() for name in clusters)
+        failed = all_failed(self._fleet.snapshot)
+        return Counter(name for clusters in self._waiting.values() for name in clusters & failed)
 
     def bound(self, key: SourceKey) -> frozenset[str]:
-        """The failed clusters that an object is in and may not leave yet. It is to ask again after `pause`."""
+        """The failed clusters that an object is in and may not leave yet."""
         inside = self.inside(key)
         bound = frozenset(name for name in inside if not self._is_turn(key, name))
         if bound:
@@ -70,20 +71,22 @@ class Evictions:
             self._had = {name: had for name, had in self._had.items() if name in failed}
         return view.placed & failed if view is not None and failed else frozenset()
 
-    def pause(self, clusters: Collection[str]) -> float:
-        """Seconds until the next turns in these clusters. (That failover is suspended no more wakes all.)"""
+    def pause(self, bound: Collection[str]) -> float | None:
+        """Seconds until an object that is bound to these clusters is to ask again. None: something else wakes it, if at all.
+        (The fleet's change that ends a suspension does: it counts as decided in a fleet without these failures.)"""
+        if not bound or is_suspended(self.pacing, self._fleet.snapshot):
+            return None
         zones, now = zones_of(self._fleet.snapshot), clock.monotonic()
-        left = [self._lately(zones.get(name, "")) for name in clusters]
-        return min((times[0] + self._window - now for times in left if times), default=self._window)
+        first = [times[0] for name in bound for times in self._lately(zones.get(name, ""))]
+        return min(first) + self._window - now if first else self._window
 
-    def had_turn(self, key: SourceKey, clusters: Collection[str], left: Collection[str]) -> None:
-        """A pass decided whether an object leaves these failed clusters it is in: which of them it does."""
-        zones = zones_of(self._fleet.snapshot)
-        for name in clusters:
+    def had_turn(self, key: SourceKey, left: Collection[str]) -> None:
+        """A pass decided that an object leaves these failed clusters."""
+        for name in left:
             had = self._had.setdefault(name, set())
-            if key not in had and name in left:
-                self._lately(zones.get(name, "")).append(clock.monotonic())
-            had.add(key)
+            if key not in had:
+                self._left.setdefault(name, deque()).append(clock.monotonic())
+                had.add(key)
 
     def _is_turn(self, key: SourceKey, cluster: str) -> bool:
         fleet = self._fleet.snapshot
@@ -93,19 +96,21 @@ class Evictions:
             return True
         zones = zones_of(fleet)
         zone = zones.get(cluster, "")
-        gone, now = len(self._lately(zone)), clock.monotonic()
+        gone, now = sum(map(len, self._lately(zone))), clock.monotonic()
         since, there = self._there.get(zone, (-math.inf, 0))
         if not gone or now - since >= self._window:
             there = sum(copies for name, copies in self._counts.there.items() if zones.get(name, "") == zone)
             self._there[zone] = now, there
         return gone < most_that_leave(self.pacing, there)
 
-    def _lately(self, zone: str) -> deque[float]:
-        """When copies left a zone within the window."""
-        left, since = self._left.setdefault(zone, deque()), clock.monotonic() - self._window
-        while left and left[0] <= since:
-            left.popleft()
-        return left
+    def _lately(self, zone: str) -> list[deque[float]]:
+        """When copies left clusters of a zone within the window."""
+        zones, since = zones_of(self._fleet.snapshot), clock.monotonic() - self._window
+        found = [times for name, times in self._left.items() if zones.get(name, "") == zone]
+        for times in found:
+            while times and times[0] <= since:
+                times.popleft()
+        return [times for times in found if times]
 
     def _federated_changed(self, change: Change[FederatedView]) -> None:
         self._counts.observe(change)
@@ -120,10 +125,9 @@ class Evictions:
 
     def _recount(self, view: FederatedView) -> None:
         """What left shortly before this process began."""
-        zones = zones_of(self._fleet.snapshot)
         for note in removals(view.metadata.annotations):
             then = timestamps.parse(note.since)
             age = (clock.now() - then).total_seconds() if then is not None else math.inf
             if note.cause == Cause.FAILOVER and age < self._window:
-                zone = zones.get(note.cluster, "")
-                self._left[zone] = deque(sorted([*self._lately(zone), clock.monotonic() - max(age, 0.0)]))
+                times = [*self._left.get(note.cluster, ()), clock.monotonic() - max(age, 0.0)]
+                self._left[note.cluster] = deque(sorted(times))

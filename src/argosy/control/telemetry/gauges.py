@@ -26,6 +26,7 @@ async def measure(context: ControllerContext, loops: Iterable[Loop[Any]]) -> Non
         _watches(context)
         _silence(context)
         _plugins(context)
+        _failover(context)
         snapshot = context.fleet.snapshot
         metrics.clusters.labels("joined").set(int(snapshot.joined.sum()))
         metrics.clusters.labels("ready").set(int(snapshot.ready.sum()))
@@ -49,6 +50,13 @@ def _silence(context: ControllerContext) -> None:
     for cluster in context.caches.clusters.values():
         since = timestamps.parse(cluster.silent_since) if cluster.joined else None
         silent.labels(cluster.name).set(max((now - since).total_seconds(), 0.0) if since is not None else 0.0)
+
+
+def _failover(context: ControllerContext) -> None:
+    waiting = context.metrics.failover_waiting
+    waiting.clear()
+    for cluster, number in context.evictions.waiting.items():
+        waiting.labels(cluster).set(number)
 
 
 def _plugins(context: ControllerContext) -> None:

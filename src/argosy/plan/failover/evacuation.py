@@ -21,9 +21,11 @@ _STAY: Final = (
 )
 
 
-def careful(unit: Unit, fleet: Fleet, annotations: Mapping[str, str], verdict: Verdict) -> Unit:
-    """The unit for a decision that has this reason."""
-    failed = all_failed(fleet)
+def careful(
+    unit: Unit, fleet: Fleet, annotations: Mapping[str, str], verdict: Verdict, bound: Collection[str] = ()
+) -> Unit:
+    """The unit for a decision that has this reason. Clusters it is `bound` to have failed, although the fleet denies it."""
+    failed = all_failed(fleet).union(bound)
     if not failed or not unit.divides or unit.sticky:
         return unit
     repelling = fleet.taints.untolerated(unit.tolerations, NO_EXECUTE)

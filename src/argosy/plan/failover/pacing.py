@@ -17,6 +17,7 @@ __all__ = [
     "are_too_many",
     "is_suspended",
     "most_that_leave",
+    "of_shard",
     "told_suspended",
     "told_waiting",
     "zones_of",
@@ -33,6 +34,11 @@ class Pacing(msgspec.Struct, frozen=True):
     least: int = 10
     #: While more than this share of the clusters is unready, nothing leaves.
     unready: float = 0.5
+
+
+def of_shard(pacing: Pacing, shards: int) -> Pacing:
+    """For the objects of one of so many processes: together they let `least` go, but each at least one."""
+    return msgspec.structs.replace(pacing, least=max(pacing.least // shards, 1)) if shards > 1 else pacing
 
 
 def zones_of(fleet: Fleet) -> dict[str, str]:

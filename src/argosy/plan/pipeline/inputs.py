@@ -35,6 +35,8 @@ class PassInputs(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True)
     type_config: FederatedTypeConfig
     #: All members: a cluster missing here counts as gone.
     fleet: Fleet
+    #: Failed clusters that the object may not leave yet: the fleet has them as if they had not failed.
+    bound: Collection[str] = ()
     #: The source's federated object as stored.
     existing: Json | None = None
 

@@ -31,6 +31,7 @@ from argosy.plan.pipeline.held import Held, HeldReason, with_held
 from argosy.plan.pipeline.inputs import PassInputs
 from argosy.plan.pipeline.namespaces import propagate_namespace
 from argosy.plan.pipeline.override import override
+from argosy.plan.pipeline.repeatable import is_repeatable
 from argosy.plan.pipeline.schedule import schedule
 from argosy.plan.pipeline.state import Note, State
 from argosy.plan.scheduling.evaluation import without_remote_plugins
@@ -171,7 +172,7 @@ def _mode_changed(before: Mapping[str, str], state: State) -> bool:
 def _outcome(inputs: PassInputs, state: State) -> Outcome:
     departure = departure_of(inputs, state)
     annotations = _annotations(inputs, state, departure)
-    left, annotations = _unwritten(state, annotations)
+    left, annotations = _unwritten(inputs, state, annotations)
     if state.before is not None and equal(_object(state, annotations), state.before):
         return Outcome(
             held=state.held, decision=state.decision, deferred=state.deferred, until=state.until, unwritten=left
@@ -189,13 +190,18 @@ def _outcome(inputs: PassInputs, state: State) -> Outcome:
     return Outcome(written, create, state.held, state.notes, state.decision, state.deferred, state.until, departure)
 
 
-def _unwritten(state: State, annotations: dict[str, str]) -> tuple[Unwritten | None, dict[str, str]]:
+def _unwritten(
+    inputs: PassInputs, state: State, annotations: dict[str, str]
+) -> tuple[Unwritten | None, dict[str, str]]:
     """The annotations without a record that need not be stored for its own sake, and what to remember of it then."""
     stored = annotations_of(state.before).get(keys.SCHEDULING_TRIGGERS) if state.before is not None else None
     now = annotations.get(keys.SCHEDULING_TRIGGERS)
-    if state.decision is None or stored is None or now is None or stored == now:
+    if state.decision is None or inputs.policy is None or stored is None or now is None or stored == now:
         return None, annotations
     left = unwritten(stored, now)
+    # One that lacks answers is made again after a restart in any case.
+    if left is not None and not left.unanswered and not is_repeatable(state.decision, inputs.policy):
+        left = None
     return left, annotations if left is None else with_annotation(annotations, keys.SCHEDULING_TRIGGERS, stored)
 
 

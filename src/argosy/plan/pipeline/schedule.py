@@ -92,7 +92,7 @@ def schedule(inputs: PassInputs, state: State) -> Generator[Ask, Reply, State]:
             katalyst=inputs.katalyst,
             whole=bool(whole),
         )
-        unit = evacuation.careful(unit, inputs.fleet, state.annotations, verdict)
+        unit = evacuation.careful(unit, inputs.fleet, state.annotations, verdict, inputs.bound)
         plugins = inputs.instrument(profile_of(profile, inputs.registry))
     except UnitError as error:
         return state.stopping(HeldReason.CANNOT_SCHEDULE, str(error), _EVENT)

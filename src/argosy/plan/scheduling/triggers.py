@@ -6,10 +6,10 @@ policy's `rescheduleWhen` says so, else they are deferred: the old record stays,
 is found again next time. Of the clusters' labels only those count that scheduling read. An object that is placed nowhere is
 always tried again.
 
-A decision that changes nothing but the fleet on record is not stored either: its caller remembers it (`Unwritten`), and compares
-with that as long as the process lives. After a restart such an object is decided once more, with the same result. Once a
-change is deferred that would no longer be so, since the stored record differs in more than what is deferred: then the record is
-brought up to date first.
+A decision that changes nothing but the fleet on record is not stored either, if it is repeatable (`pipeline.repeatable`): its
+caller remembers it (`Unwritten`), and compares with that as long as the process lives. After a restart such an object is
+decided once more, with the same result. Once a change is deferred that would no longer be so, since the stored record differs
+in more than what is deferred: then the record is brought up to date first.
 """
 
 from collections.abc import Mapping
