@@ -130,7 +130,7 @@ async def test_watches_on_a_member_that_is_down_or_does_not_serve_the_kind_have_
         widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": metadata, "spec": {"replicas": 1}}
         await fed.client.create(WIDGETS, widget)
         await fed.deploy(replicas=1)
-        await eventually(lambda: ("m2", "widgets.example.com") in fed.manager.context.collector.informers())
+        await eventually(lambda: ("m2", "widgets.example.com") in fed.inside.collector.informers())
         await asyncio.sleep(100.0)
         assert max(age("m1") or 0, age("m2") or 0) < 60, "m2 does not serve widgets"
         await fed.servers["m2"].close_door()
