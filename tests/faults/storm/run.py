@@ -6,6 +6,7 @@ import re
 import time
 from collections import Counter
 
+from argosy.cli.client.brake import HeldObject, held_objects, release
 from argosy.kube.client import Client
 from tests.faults.storm.intruder import Intruder
 from tests.faults.storm.judge import Judge, told
@@ -23,6 +24,8 @@ __all__ = ["CONVERGENCE", "storm"]
 
 #: Back-off is a minute at most, after which everything must have been tried again.
 CONVERGENCE = 240.0
+#: Seconds between two looks.
+_LOOK = 0.5
 #: Where a line of a log begins.
 _ENTRY = re.compile(r"^(?=\d{4}-\d\d-\d\dT)", re.MULTILINE)
 _MODES = ("Divide", "Duplicate", "Divide")
@@ -52,7 +55,7 @@ async def storm(stage: Stage, seed: int, seconds: float, convergence: float = CO
         healed = time.monotonic()
         problems = [repr(end) for end in await asyncio.gather(*clients, return_exceptions=True) if end is not None]
         survey = Survey(stage.client, members, journal)
-        differences = await _converged(survey, healed + convergence)
+        differences, confirmed = await _converged(survey, stage.client, healed + convergence)
         took = time.monotonic() - healed
     judge = _judged(stage, Judge(journal, witness, weather.happened))
     rows = [
@@ -64,6 +67,7 @@ async def storm(stage: Stage, seed: int, seconds: float, convergence: float = CO
         *_counted("controllers", judge.writes),
         Row("controllers", "terms of leaders", judge.terms),
         Row("controllers", "ended by themselves", stage.restarts),
+        Row("end", "removals confirmed that the brake held", confirmed),
         Row("end", "copies, each as rendered", survey.copies),
         Row("end", "seconds from the last fault to convergence", round(took, 1)),
     ]
@@ -84,13 +88,18 @@ def _judged(stage: Stage, judge: Judge) -> Judge:
     return judge
 
 
-async def _converged(survey: Survey, deadline: float) -> list[str]:
-    """What still differs when the time is over."""
+async def _converged(survey: Survey, client: Client, deadline: float) -> tuple[list[str], int]:
+    """What still differs when the time is over. What the brake holds was meant, so it is confirmed: for so many objects."""
+    confirmed: set[HeldObject] = set()
     while True:
         differences = await survey.differences()
         if not differences or time.monotonic() > deadline:
-            return differences
-        await asyncio.sleep(0.5)
+            return differences, len(confirmed)
+        held = set(await held_objects(client))
+        if held - confirmed:
+            await release(client, "confirmed", held)
+            confirmed |= held
+        await asyncio.sleep(_LOOK)
 
 
 def _tracebacks(stage: Stage) -> list[str]:
