@@ -37,6 +37,8 @@ EVENTS = Resource("", "v1", "events", "Event")
 SIMULATED_NODES = 40
 STOCK_NODES = Options(nodes=4, capacity={"cpu": "64", "memory": "256Gi", "pods": "1000"}, audit=True)
 _READY = 120.0
+#: Benchmarks delete all they have made.
+UNBRAKED = ("--brake-share", "100")
 
 
 class _Spec(msgspec.Struct, frozen=True):
@@ -206,7 +208,7 @@ async def simulated(members: int) -> AsyncIterator[Ground]:
             *("sim", folder / "sim", "sim", "--members", str(members)),
             *("--nodes", str(SIMULATED_NODES), "--data", str(fleet)),
         )
-        up = argosy("up", folder / "up", "up", "--data", str(folder / "data"))
+        up = argosy("up", folder / "up", "up", "--data", str(folder / "data"), *UNBRAKED)
         try:
             await until(simulation, (fleet / "kubeconfig").exists)
             names = [f"member-{number}" for number in range(1, members + 1)]
@@ -232,12 +234,12 @@ async def stock(members: int, plane: str) -> AsyncIterator[Ground]:
             port = free_ports(1)[0]
             controllers = argosy(
                 *("controllers", folder / "controllers", "controllers"),
-                *("--kubeconfig", str(hub.kubeconfig), "--port", str(port)),
+                *("--kubeconfig", str(hub.kubeconfig), "--port", str(port), *UNBRAKED),
             )
             stack.push_async_callback(controllers.stop)
             connection = hub.connection()
         else:
-            controllers = argosy("up", folder / "up", "up", "--data", str(folder / "data"))
+            controllers = argosy("up", folder / "up", "up", "--data", str(folder / "data"), *UNBRAKED)
             stack.push_async_callback(controllers.stop)
             connection = await _embedded(controllers, folder / "data")
         by_name = {cluster.name: cluster for cluster in started}

@@ -85,7 +85,9 @@ class Fleet:
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("applications") / "data"
-    said = argosy("up", "--detach", "--members", str(len(MEMBERS)), "--data", str(folder), timeout=150.0)
+    # Without the brake: an application is more than half of all there is.
+    unbraked = ("--brake-share", "100")
+    said = argosy("up", "--detach", "--members", str(len(MEMBERS)), "--data", str(folder), *unbraked, timeout=150.0)
     try:
         assert said.code == 0, said.err
         yield folder

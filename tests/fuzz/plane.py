@@ -34,6 +34,7 @@ class Plane:
 
     async def __aenter__(self) -> "Plane":
         command = [sys.executable, "-m", "tests.fuzz.impatient", "up", "--data", str(self.folder), "--port", "0"]
+        command += ["--brake-share", "100"]  # everything is deleted at once when it is cleaned up
         self._output = (self.folder.parent / f"{self.folder.name}.out").open("wb")
         self.process = await asyncio.create_subprocess_exec(*command, stdout=self._output, stderr=subprocess.STDOUT)
         kubeconfig = self.folder / "kubeconfig"
