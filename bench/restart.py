@@ -13,7 +13,7 @@ from argosy.kube.client import Client, Patch
 from argosy.kube.errors import ApiError, TransportError
 from argosy.kube.resource import Resource
 from bench.ground import DEPLOYMENTS, Ground
-from bench.idle import at_rest, bare, each
+from bench.idle import bare, each
 from bench.phase import manifest
 from bench.processes import run
 from bench.report import Report, parser
@@ -109,7 +109,9 @@ async def measure(objects: int) -> Report:
         await create_policies(ground)
         began = time.monotonic()
         await each(map(str, range(objects)), lambda number: create(ground, int(number)))
-        await at_rest(ground)
+        await rested(
+            ground, began
+        )  # until all statuses are collected: what is left over would be done after the restart
         report.add("seconds to create all", time.monotonic() - began, "s", "lower")
         report.add("control plane resident, before", ground.resident(), "MiB", "lower")
         written = await versions(ground)
