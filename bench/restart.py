@@ -131,8 +131,10 @@ async def measure(objects: int) -> Report:
 
 
 async def main() -> None:
-    arguments = parser(__doc__ or "").parse_args()
-    report = await measure(300 if arguments.quick else OBJECTS)
+    options = parser(__doc__ or "")
+    options.add_argument("--objects", type=int, default=OBJECTS, help="of each kind (default: %(default)s)")
+    arguments = options.parse_args()
+    report = await measure(300 if arguments.quick else arguments.objects)
     report.finish(arguments)
 
 

@@ -197,12 +197,14 @@ class Brake:
             self._deletions.observe(told.key, new.metadata.deletion_timestamp, clock.monotonic())
 
     def _ordered(self, change: Change[Partial]) -> None:
-        orders: Orders = orders_of(change.new.metadata.annotations) if change.new is not None else NO_ORDERS
-        given, orders = orders, orders.until(clock.now() + _AHEAD)
-        if given != orders:
-            log.warning("an order of the brake is of the future, and ignored: the clock of who gave it is wrong")
-        if change.key != keys.SYSTEM_NAMESPACE or orders == self._orders:
+        if change.key != keys.SYSTEM_NAMESPACE:
             return
+        given: Orders = orders_of(change.new.metadata.annotations) if change.new is not None else NO_ORDERS
+        orders = given.until(clock.now() + _AHEAD)
+        if orders == self._orders:
+            return
+        if orders != given:
+            log.warning("an order of the brake is of the future, and ignored: the clock of who gave it is wrong")
         self._orders = orders
         for key in [*self._removals.held, *self._deletions.held]:
             self.judged.tell(key)

@@ -90,10 +90,6 @@ class Removals:
         """By cause."""
         return self._copies
 
-    @property
-    def waiting(self) -> int:
-        return len(self._emptying) + len(self._flood)
-
     def concerns(self, key: SourceKey) -> bool:
         return key in self._emptying or key in self._flood or key in self._held
 

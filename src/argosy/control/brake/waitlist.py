@@ -1,7 +1,7 @@
 """Waitlist: removals that wait to be judged, and what is asked of all of them, kept current."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from argosy.control.caches.objectkeys import SourceKey
@@ -30,16 +30,10 @@ class Waitlist:
     def __contains__(self, key: object) -> bool:
         return key in self._waits
 
-    def __iter__(self) -> Iterator[SourceKey]:
-        return iter(self._waits)
-
     @property
     def clusters(self) -> Mapping[str, int]:
         """How many of its copies are in each cluster; none has 0."""
         return self._clusters
-
-    def get(self, key: SourceKey) -> Wait | None:
-        return self._waits.get(key)
 
     def items(self) -> dict[SourceKey, Wait]:
         return dict(self._waits)
